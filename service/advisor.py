@@ -26,15 +26,14 @@ from trainmedic.kb.model.report_view import ReportView
 from trainmedic.kb.serialization import to_json_once
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.kb.threads.thread import SimilarThread
-from trainmedic.service.answer import Answer, AuditView, DefectView, MessagesView, SightingsView
-from trainmedic.service.composition.audit import audited, defects_beside
-from trainmedic.service.composition.diff_views import DiffView
-from trainmedic.service.composition.error_messages import explained, with_messages
-from trainmedic.service.composition.messages import messages
-from trainmedic.service.composition.run_diff import diff_view, side_of, two_runs_view, with_comparison
-from trainmedic.service.composition.similar import with_similar
-from trainmedic.service.composition.template_answer import template_answer
-from trainmedic.service.composition.views import report_view
+from trainmedic.service.answer.assemble import template_answer
+from trainmedic.service.answer.audit import audited, defects_beside
+from trainmedic.service.answer.error_messages import explained, with_messages
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.run_diff import diff_view, side_of, two_runs_view, with_comparison
+from trainmedic.service.answer.schema import Answer, AuditView, DefectView, DiffView, MessagesView, SightingsView
+from trainmedic.service.answer.similar import with_similar
+from trainmedic.service.answer.views import report_view
 from trainmedic.service.dialogue.conversation import Message, message_of
 from trainmedic.service.dialogue.difference import Difference, difference
 from trainmedic.service.dialogue.intent import Intent, Relation, understand

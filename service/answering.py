@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from trainmedic.kb.model.place import Source
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, Section, StepView
+from trainmedic.service.answer.schema import Answer, Section, StepView
 from trainmedic.service.dialogue.request import Ask
 
 T = TypeVar("T")

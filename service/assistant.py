@@ -16,9 +16,9 @@ from typing import TypeAlias
 
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import Draft, Executor, ModelText, Parts, deltas, run_inline
-from trainmedic.service.composition.messages import messages
 from trainmedic.service.dialogue.intent import Relation
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.generation import Generation

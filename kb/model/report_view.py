@@ -1,6 +1,6 @@
 """The findings of the rules as clients see them: the response of a check, and what an answer says of the same.
 
-As for `service.answer`, a field added later needs a default.
+As for `service.answer.schema`, a field added later needs a default.
 """
 
 from __future__ import annotations

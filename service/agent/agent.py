@@ -29,10 +29,10 @@ from trainmedic.service.agent.streaming import StreamedText
 from trainmedic.service.agent.task import Task, start_investigation
 from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS
 from trainmedic.service.agent.toolbox import ToolResult
-from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answer.layout import Sections
+from trainmedic.service.answer.messages import messages as answer_messages
+from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.service.answering import Executor, ModelText, Parts, deltas
-from trainmedic.service.composition.compose import Sections
-from trainmedic.service.composition.messages import messages as answer_messages
 from trainmedic.service.llm.chat_client import has_reasoning, text_of
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.verified_answer import opening_sections

@@ -12,8 +12,8 @@ from trainmedic.kb.model.case import Case
 from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.agent.budget import InvestigationStopped
 from trainmedic.service.agent.toolbox import ENTRY, Toolbox
-from trainmedic.service.answer import Answer, Citation, Section, markdown
-from trainmedic.service.composition.compose import Sections
+from trainmedic.service.answer.layout import Sections
+from trainmedic.service.answer.schema import Answer, Citation, Section, markdown
 from trainmedic.service.llm.prompts import Prompt
 from trainmedic.service.llm.verified_answer import grounding_of, text_notices, verified_answer
 from trainmedic.service.llm.verify import complete, verify

@@ -19,7 +19,7 @@ from trainmedic.kb.messages import load_messages
 from trainmedic.service.agent.task import Task
 from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS, problems
 from trainmedic.service.agent.toolbox import ToolResult, plain, shown_arguments
-from trainmedic.service.answer import StepView
+from trainmedic.service.answer.schema import StepView
 from trainmedic.service.llm.chat_client import REASONING, text_of
 from trainmedic.service.llm.model import ModelError
 from trainmedic.service.llm.prompts.data_marks import without_delimiters

@@ -17,7 +17,7 @@ from trainmedic.kb.model.place import Span
 from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.agent.option_lookup import catalogue_name, describe_option
 from trainmedic.service.agent.tool_schemas import CheckChanged, GetCase, LookUpOption, ReadLog, SearchCases
-from trainmedic.service.composition.citations import place, quote
+from trainmedic.service.answer.citations import place, quote
 from trainmedic.service.dialogue.what_if import Effect, WhatIf, what_if
 from trainmedic.service.llm.prompts.build import without_identities
 from trainmedic.service.llm.prompts.data_marks import delimited

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import T, final_answer
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.evaluation.causes import Evaluation, Item, Outcome, Share, evaluated, outcome_of, request_of

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from trainmedic.service.advisor import PreparedAnswer
-from trainmedic.service.composition.differential import Reasons
+from trainmedic.service.answer.differential import Reasons
 from trainmedic.service.llm.model import ChatModel, Message, ModelError
 from trainmedic.service.llm.prompts.build import MAX_QUESTION, excerpt, without_identities
 from trainmedic.service.llm.prompts.data_marks import data_mark, delimited

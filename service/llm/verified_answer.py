@@ -9,11 +9,11 @@ from trainmedic.kb.frameworks.catalogue import is_option
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Text
 from trainmedic.service.advisor import PreparedAnswer
-from trainmedic.service.answer import Answer, Citation, Section, markdown
-from trainmedic.service.composition.citations import Citations, shown_name
-from trainmedic.service.composition.compose import Sections, appended, opening
-from trainmedic.service.composition.error_messages import messages_section
-from trainmedic.service.composition.messages import messages
+from trainmedic.service.answer.citations import Citations, shown_name
+from trainmedic.service.answer.error_messages import messages_section
+from trainmedic.service.answer.layout import Sections, appended, opening
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import Answer, Citation, Section, markdown
 from trainmedic.service.llm.prompts import Prompt, Source, without_identities
 from trainmedic.service.llm.verify import Denial, Grounding, Verification, complete, denials_of, verify
 

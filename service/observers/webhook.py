@@ -27,7 +27,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, retry_if_result
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.retry import RETRYABLE, backoff, last_outcome, sleep_unless
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.observers.formats import (
     CHARACTERS,
     Alert,

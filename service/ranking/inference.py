@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trainmedic.kb.engine.mechanism import COMMONNESS, OriginState, Weighed
-from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.case import Case, Confidence
 from trainmedic.kb.model.report import Finding
-from trainmedic.service.answer import Confidence
 from trainmedic.service.ranking.features import Candidate, Context, features, findings_of, none_features
 from trainmedic.service.ranking.places import Place
 from trainmedic.service.ranking.weights import Weights

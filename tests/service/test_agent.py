@@ -22,10 +22,10 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.agent import agent
 from trainmedic.service.agent.agent import messages
 from trainmedic.service.agent.budget import NO_ROOM, STEPS, TRUNCATED
-from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answer.messages import messages as answer_messages
+from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.service.answering import Delta, Draft, TemplateAnswerer, final_answer
 from trainmedic.service.assistant import Assistant
-from trainmedic.service.composition.messages import messages as answer_messages
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.service.storage.history import History

@@ -18,10 +18,10 @@ from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import to_json
 from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import Delta, Draft, final_answer
 from trainmedic.service.assistant import Assistant
-from trainmedic.service.composition.messages import messages
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.model import ChatModel, Message, ModelOptions
 from trainmedic.service.llm.prompts import sources_of, system_text

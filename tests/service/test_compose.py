@@ -10,10 +10,10 @@ import pytest
 from tests.service.values import WEIGHTS, case, context, evidence, finding, patched, scored, span
 from trainmedic.kb.model.evidence import Problem, Receipt
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
-from trainmedic.service.answer import Citation, markdown
-from trainmedic.service.composition.cause_views import cause_views
-from trainmedic.service.composition.citations import plain_text
-from trainmedic.service.composition.compose import compose, receipt_lines
+from trainmedic.service.answer.assemble import cause_views
+from trainmedic.service.answer.citations import plain_text
+from trainmedic.service.answer.layout import compose, receipt_lines
+from trainmedic.service.answer.schema import Citation, markdown
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
 from trainmedic.service.ranking.features import Context
 from trainmedic.service.ranking.inference import Cause

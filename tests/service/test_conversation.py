@@ -14,7 +14,7 @@ import pytest
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.answer import Answer, CauseView
+from trainmedic.service.answer.schema import Answer, CauseView
 from trainmedic.service.api.openai import Completion
 from trainmedic.service.dialogue.conversation import MAX_CHARACTERS, MAX_TURNS
 from trainmedic.service.dialogue.request import Ask

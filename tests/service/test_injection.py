@@ -24,7 +24,7 @@ from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import plain
 from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import Delta
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask

@@ -9,9 +9,9 @@ import pytest
 from tests.service.values import WEIGHTS, case, context, evidence, scored
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.answer import markdown
-from trainmedic.service.composition.compose import compose
-from trainmedic.service.composition.option_names import other_names
+from trainmedic.service.answer.layout import compose
+from trainmedic.service.answer.option_names import other_names
+from trainmedic.service.answer.schema import markdown
 from trainmedic.service.ranking.diagnose import diagnose
 
 FIX = (

@@ -14,7 +14,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.model.report_view import MissingView
 from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.composition.citations import MAX_QUOTE
+from trainmedic.service.answer.citations import MAX_QUOTE
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.prompts import Prompt, build, sources_of, system_text
 from trainmedic.service.llm.prompts.build import (

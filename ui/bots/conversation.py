@@ -15,7 +15,7 @@ from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.trace import trace_of
-from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.dialogue.turn import Turn
 from trainmedic.ui.bots.channel import BotMessage, Channel, ChannelFailed, FileReference, NotRead

@@ -16,7 +16,7 @@ from trainmedic.kb.errors import Forbidden, NotFound, TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.trace import trace_of
-from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.service.answering import Draft
 from trainmedic.service.api.access import Principal
 from trainmedic.service.api.gate import Refused, address_of

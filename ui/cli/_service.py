@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings, load_settings
 

@@ -28,10 +28,9 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report_view import ReportView
 from trainmedic.kb.pages.render import render_cause, render_rule
 from trainmedic.kb.trace import trace_of
-from trainmedic.service.answer import Answer, AuditView, MessagesView, StepView
+from trainmedic.service.answer.schema import Answer, AuditView, DiffView, MessagesView, StepView
 from trainmedic.service.api.access import ANYBODY
 from trainmedic.service.api.resources import Hits
-from trainmedic.service.composition.diff_views import DiffView
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.mcp.local_files import LocalFiles
 from trainmedic.ui.mcp.shapes import CasePage, File, PastedFile, RulePage, narrowed

@@ -1,7 +1,7 @@
 """What the tools take and return; tests keep a snapshot of the schemas.
 
-A result is a part of what the REST API returns (`service.answer`), because a model pays for every token that it reads:
-no end columns, settings, signals or series. `PARTS` and `RESULTS` name the fields.
+A result is a part of what the REST API returns, because a model pays for every token that it reads: no end columns,
+settings, signals or series. `PARTS` and `RESULTS` name the fields.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, Config
 
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import FindingView, ReportView
-from trainmedic.kb.model.run_difference import CurveView, DifferenceView, EffectView
-from trainmedic.service import answer
+from trainmedic.service.answer import schema as answer
+from trainmedic.service.answer.schema import CurveView, DifferenceView, DiffView, EffectView
 from trainmedic.service.api.resources import Hits
-from trainmedic.service.composition.diff_views import DiffView
 
 # JSON has no NaN and no infinity.
 NumberText = Annotated[str, BeforeValidator(lambda value: f"{value:.6g}")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from trainmedic.kb.model.environment import OptionChange
-from trainmedic.service.answer import AuditView, ComparisonView, DefectView
+from trainmedic.service.answer.schema import AuditView, ComparisonView, DefectView
 from trainmedic.ui.present.messages import messages
 from trainmedic.ui.present.text import paint, problems
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import ReportView
-from trainmedic.service.answer import AuditView
+from trainmedic.service.answer.schema import AuditView
 from trainmedic.ui.present.sarif import DEFECT_LEVELS, fingerprint_of
 
 SEVERITIES = {"error": "critical", "warning": "major", "info": "info"}

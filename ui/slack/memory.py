@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 
 THREADS = 5_000
 ANSWERS = 300

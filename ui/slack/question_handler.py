@@ -16,7 +16,7 @@ from trainmedic.kb.errors import NotFound, TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.trace import trace_of
-from trainmedic.service.answer import Answer, AuditView, StepView
+from trainmedic.service.answer.schema import Answer, AuditView, StepView
 from trainmedic.service.answering import Delta, Draft
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.dialogue.turn import Turn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from trainmedic.service.composition.messages import messages as answer_messages
+from trainmedic.service.answer.messages import messages as answer_messages
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.slack_text import escape
 from trainmedic.ui.slack.messages import messages

@@ -15,9 +15,9 @@ from importlib.resources import files
 from trainmedic.kb.identities import Identities, identities_of, mask_identities
 from trainmedic.kb.model.place import Source as Pasted
 from trainmedic.service.advisor import PreparedAnswer
-from trainmedic.service.composition.differential import Reasons
-from trainmedic.service.composition.messages import messages
-from trainmedic.service.composition.what_if import settled
+from trainmedic.service.answer.differential import Reasons
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.what_if import settled
 from trainmedic.service.llm.model import Message
 from trainmedic.service.llm.prompts.data_marks import data_mark, delimited
 from trainmedic.service.llm.prompts.sources import Source, case_text, considered, more_text, seen_at, sources_of

@@ -11,7 +11,7 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding
 from trainmedic.service.advisor import PreparedAnswer
-from trainmedic.service.composition.citations import place, quote
+from trainmedic.service.answer.citations import place, quote
 
 MAX_FINDINGS = 6
 MAX_PLACES = 3

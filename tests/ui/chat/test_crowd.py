@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Section
+from trainmedic.service.answer.schema import Section
 from trainmedic.service.answering import Delta, Draft, Executor, Parts
 from trainmedic.service.api.routes import Worker
 from trainmedic.service.dialogue.request import Ask

@@ -12,7 +12,7 @@ import pytest
 
 from trainmedic.kb.model.place import Attachment, Span
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, SeriesView, StepView
+from trainmedic.service.answer.schema import Answer, SeriesView, StepView
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.chat import evidence
 from trainmedic.ui.chat.excerpt import CONTEXT, WIDEST, excerpts

@@ -12,8 +12,8 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Text
-from trainmedic.service.answer import Citation
-from trainmedic.service.composition.messages import messages
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import Citation
 from trainmedic.service.dialogue.what_if import Effect
 
 MAX_QUOTE = 160

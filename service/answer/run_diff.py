@@ -13,15 +13,13 @@ from trainmedic.kb.engine.run_diff import Side, diff_runs
 from trainmedic.kb.engine.upgrades import releases_of
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
-from trainmedic.kb.model.run_difference import CurveView, DifferenceView
 from trainmedic.kb.projection import project
-from trainmedic.service.answer import Answer, Section, TwoRunsView, markdown
-from trainmedic.service.composition.audit import defect_view
-from trainmedic.service.composition.citations import code, place
-from trainmedic.service.composition.diff_views import DiffView
-from trainmedic.service.composition.messages import messages
-from trainmedic.service.composition.series import series_views
-from trainmedic.service.composition.views import finding_view, receipt_view, run_view, signal_view
+from trainmedic.service.answer.audit import defect_view
+from trainmedic.service.answer.citations import code, place
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import Answer, CurveView, DifferenceView, DiffView, Section, TwoRunsView, markdown
+from trainmedic.service.answer.series import series_views
+from trainmedic.service.answer.views import finding_view, receipt_view, run_view, signal_view
 
 MOST_SHOWN = 5
 """Differences before the fold."""

@@ -18,14 +18,14 @@ from trainmedic.kb.model.report import Edit
 from trainmedic.kb.model.report_view import MissingView
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.projection import project
-from trainmedic.service.answer import (
+from trainmedic.service.answer.schema import (
     AuditView,
     ComparisonView,
     DefectView,
     PackageChangeView,
     RemainderView,
 )
-from trainmedic.service.composition.views import receipt_view
+from trainmedic.service.answer.views import receipt_view
 
 messages = load_messages(__package__)
 MOST_BESIDE_ANSWER = 6

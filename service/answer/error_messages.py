@@ -10,7 +10,9 @@ from trainmedic.kb.error_messages.tables import LOGGED
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.projection import project
-from trainmedic.service.answer import (
+from trainmedic.service.answer.citations import Citations, code, place, quote
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import (
     AdviceView,
     Answer,
     ConditionValueView,
@@ -20,10 +22,8 @@ from trainmedic.service.answer import (
     Section,
     markdown,
 )
-from trainmedic.service.composition.brief import fold
-from trainmedic.service.composition.citations import Citations, code, place, quote
-from trainmedic.service.composition.messages import messages
-from trainmedic.service.composition.views import receipt_view
+from trainmedic.service.answer.text import fold
+from trainmedic.service.answer.views import receipt_view
 
 MOST_SHOWN = 3
 """Messages in the answer's text; the others are only in its fields."""

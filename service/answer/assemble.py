@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.report import Status
 from trainmedic.kb.model.report_view import MissingView
 from trainmedic.kb.projection import project
-from trainmedic.service.answer import Answer, Language, markdown
-from trainmedic.service.composition.cause_views import cause_views
-from trainmedic.service.composition.citations import Citations
-from trainmedic.service.composition.compose import compose
-from trainmedic.service.composition.differential import differential_view
-from trainmedic.service.composition.follow_up import changes_view, short_reply
-from trainmedic.service.composition.messages import messages
-from trainmedic.service.composition.series import series_views
-from trainmedic.service.composition.views import (
+from trainmedic.service.answer.citations import Citations, plain_text
+from trainmedic.service.answer.differential import differential_view
+from trainmedic.service.answer.follow_up import changes_view, short_reply
+from trainmedic.service.answer.layout import compose
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import Answer, CauseView, Language, MechanismRef, RefutationView, markdown
+from trainmedic.service.answer.series import series_views
+from trainmedic.service.answer.views import (
     finding_view,
     receipt_view,
     run_view,
@@ -30,6 +30,7 @@ from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.dialogue.what_if import WhatIf
 from trainmedic.service.ranking.diagnose import Diagnosis
 from trainmedic.service.ranking.features import Context
+from trainmedic.service.ranking.inference import Cause
 
 
 def template_answer(
@@ -87,3 +88,42 @@ def repeats(turns: Sequence[Turn], diagnosis: Diagnosis, evidence: Evidence) -> 
         return False
     previous = turns[-1]
     return previous.verdict == diagnosis.verdict and previous.causes[:1] == (diagnosis.causes[0].case.id,)
+
+
+def fix_of(cause: Cause, diagnosis: Diagnosis, language: str) -> str:
+    """What to change; for a mechanism what each origin that is left asks for, the likeliest first."""
+    belief = diagnosis.differential.belief(cause) if cause.case.level == "mechanism" else None
+    if belief is None:
+        return cause.case.section("fix", language)
+    colon = "：" if language == "zh" else ": "
+    origins = [state.origin for state in belief.origins()]
+    return "\n".join(f"- {origin.title.get(language)}{colon}{origin.fix.get(language)}" for origin in origins)
+
+
+def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
+    return tuple(
+        CauseView(
+            rank=rank,
+            case_id=cause.case.id,
+            title=cause.case.title.get(language),
+            cause=plain_text(cause.case.section("cause", language)),
+            fix=plain_text(fix_of(cause, diagnosis, language)),
+            confidence=cause.confidence,
+            score=round(cause.probability, 4),
+            evidence_grade=cause.case.evidence,
+            cases=(cause.case.id, *cause.case.related),
+            findings=tuple(sorted({f.rule_id for f in cause.findings if f.status is Status.FIRED})),
+            refutations=tuple(project(RefutationView, item, language) for item in cause.case.refutations),
+            why=tuple(name for name, value in cause.features.items() if value > 0),
+            level=cause.case.level,
+            mechanism=_mechanism_of(cause, diagnosis, language),
+        )
+        for rank, cause in enumerate(diagnosis.causes, start=1)
+    )
+
+
+def _mechanism_of(cause: Cause, diagnosis: Diagnosis, language: str) -> MechanismRef | None:
+    belief = diagnosis.differential.belief(cause)
+    if belief is None:
+        return None
+    return MechanismRef(id=belief.id, title=belief.weighed.mechanism.title.get(language))

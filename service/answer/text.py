@@ -8,7 +8,7 @@ from dataclasses import replace
 from trainmedic.kb.fences import fence_after
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.sentences import sentences
-from trainmedic.service.answer import Section
+from trainmedic.service.answer.schema import Section
 
 LEAD_WORDS = 120
 """Words before the fold."""

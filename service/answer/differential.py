@@ -13,8 +13,8 @@ from trainmedic.kb.model.report_view import MissingView
 from trainmedic.kb.model.run import Recognised
 from trainmedic.kb.parse.signal_kinds import KINDS
 from trainmedic.kb.projection import project
-from trainmedic.service.answer import DifferentialNode, DifferentialView, ExcludedView, State, StatementView
-from trainmedic.service.composition.messages import messages
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import DifferentialNode, DifferentialView, ExcludedView, State, StatementView
 from trainmedic.service.ranking.candidates import REPORTED
 from trainmedic.service.ranking.diagnose import Diagnosis
 from trainmedic.service.ranking.features import ENOUGH, Context, remedies_for

@@ -15,12 +15,11 @@ from trainmedic.kb.model import case
 from trainmedic.kb.model.environment import OptionChange, VersionChange
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import FindingView, MissingView, Number, ReceiptView, RunView, SignalView
-from trainmedic.kb.model.run_difference import CurveView, DifferenceView
 from trainmedic.kb.serialization import OpenChoice
 from trainmedic.kb.threads.thread import Quote
 
-Verdict = Annotated[Literal["answered", "need_input", "not_in_kb", "no_fault"], OpenChoice()]
-Confidence = Annotated[Literal["high", "medium", "low"], OpenChoice()]
+Verdict = Annotated[case.Verdict, OpenChoice()]
+Confidence = Annotated[case.Confidence, OpenChoice()]
 Language = Annotated[Literal["en", "zh"], OpenChoice()]
 Mode = Annotated[Literal["llm", "deterministic"], OpenChoice()]
 Level = Annotated[case.Level, OpenChoice()]
@@ -376,6 +375,76 @@ class SightingsView:
 
     count: int
     last: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectView:
+    """What a difference between two runs does. ``kind``: rule, defect, origin, default, removed, renamed.
+
+    ``explains``: it produces a symptom that only the failing run shows.
+    """
+
+    kind: str
+    id: str
+    title: str
+    fix: str = ""
+    explains: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceView:
+    """One thing that differs between two runs; ``kind``: run, setting (canonical), option (as written), package.
+
+    A value is None on a side that does not have it or does not say. The sources say where a value without a place comes
+    from, such as a default.
+    """
+
+    kind: str
+    name: str
+    good: str | None
+    bad: str | None
+    good_source: str = ""
+    bad_source: str = ""
+    good_place: Span | None = None
+    bad_place: Span | None = None
+    effects: tuple[EffectView, ...] = ()
+
+    @property
+    def explains(self) -> bool:
+        return any(effect.explains for effect in self.effects)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveView:
+    """The first step from which a metric differs for good; ``whole``: they differ from their first common step."""
+
+    metric: str
+    step: int
+    good: Number
+    bad: Number
+    whole: bool
+    good_place: Span
+    bad_place: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffView:
+    """The response of ``/v1/diff`` and ``trainmedic diff --format json``: a failing run against one that works.
+
+    ``differences`` that explain the symptom come first. ``signals``, ``findings`` and ``defects`` are those of the
+    failing run alone.
+    """
+
+    differences: tuple[DifferenceView, ...]
+    curves: tuple[CurveView, ...]
+    signals: tuple[SignalView, ...]
+    findings: tuple[FindingView, ...]
+    defects: tuple[DefectView, ...]
+    good: RunView
+    bad: RunView
+    good_receipt: ReceiptView
+    bad_receipt: ReceiptView
+    failures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,17 +12,17 @@ from trainmedic.kb.model.evidence import Receipt
 from trainmedic.kb.model.report import Finding, Fix, Severity
 from trainmedic.kb.model.report_view import MissingView
 from trainmedic.kb.projection import project
-from trainmedic.service.answer import Citation, Section, StatementView
-from trainmedic.service.composition.brief import fold, part, split, word_count
-from trainmedic.service.composition.checkup import checkup
-from trainmedic.service.composition.citations import Citations, place, quote, shown_name
-from trainmedic.service.composition.differential import Reasons, Tree
-from trainmedic.service.composition.fix_text import concerning, without_diffs
-from trainmedic.service.composition.follow_up import changes_section
-from trainmedic.service.composition.messages import messages
-from trainmedic.service.composition.option_names import other_names
-from trainmedic.service.composition.views import finding_view, grouped, in_words, joined, merged_evidence
-from trainmedic.service.composition.what_if import supposition
+from trainmedic.service.answer.checkup import checkup
+from trainmedic.service.answer.citations import Citations, place, quote, shown_name
+from trainmedic.service.answer.differential import Reasons, Tree
+from trainmedic.service.answer.fix_text import concerning, without_diffs
+from trainmedic.service.answer.follow_up import changes_section
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.option_names import other_names
+from trainmedic.service.answer.schema import Citation, Section, StatementView
+from trainmedic.service.answer.text import fold, part, split, word_count
+from trainmedic.service.answer.views import finding_view, grouped, in_words, joined, merged_evidence
+from trainmedic.service.answer.what_if import supposition
 from trainmedic.service.dialogue.difference import Difference
 from trainmedic.service.dialogue.what_if import WhatIf
 from trainmedic.service.ranking.diagnose import Diagnosis, complaint, nothing_readable, unread_log

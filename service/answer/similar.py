@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from trainmedic.kb.projection import project
 from trainmedic.kb.threads.thread import SimilarThread
-from trainmedic.service.answer import Answer, Section, SimilarView, markdown
-from trainmedic.service.composition.citations import harmless
-from trainmedic.service.composition.messages import messages
+from trainmedic.service.answer.citations import harmless
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import Answer, Section, SimilarView, markdown
 
 MOST_QUOTED = 2
 """Passages of a resolution in the answer's text; the others are only in its fields."""
