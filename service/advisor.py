@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import FactBook
@@ -15,7 +14,7 @@ from trainmedic.kb.engine.mechanism import origin_id
 from trainmedic.kb.engine.patches import patched, reread, unstarted, with_patches
 from trainmedic.kb.engine.run_diff import Side
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
-from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, StoreError
+from trainmedic.kb.errors import StoreError
 from trainmedic.kb.identities import identities_of, mask_identities
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
@@ -23,7 +22,6 @@ from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.report import Finding, Report, Status
 from trainmedic.kb.model.report_view import ReportView
-from trainmedic.kb.serialization import to_json_once
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.kb.threads.thread import SimilarThread
 from trainmedic.service.answer.assemble import template_answer
@@ -31,7 +29,7 @@ from trainmedic.service.answer.audit import audited, defects_beside
 from trainmedic.service.answer.error_messages import explained, with_messages
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.run_diff import diff_view, side_of, two_runs_view, with_comparison
-from trainmedic.service.answer.schema import Answer, AuditView, DefectView, DiffView, MessagesView, SightingsView
+from trainmedic.service.answer.schema import Answer, AuditView, DefectView, DiffView, MessagesView
 from trainmedic.service.answer.similar import with_similar
 from trainmedic.service.answer.views import report_view
 from trainmedic.service.dialogue.conversation import Message, message_of
@@ -42,7 +40,6 @@ from trainmedic.service.dialogue.request import Ask, safely_named
 from trainmedic.service.dialogue.turn import Turn, turn_of
 from trainmedic.service.dialogue.two_runs import of_failing_run, two_runs
 from trainmedic.service.dialogue.what_if import WhatIf, what_if, with_changes
-from trainmedic.service.observers.observer import Observer
 from trainmedic.service.observers.tracing import tracer
 from trainmedic.service.ranking.candidates import candidates_of, context_of, impossible_defects
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
@@ -51,16 +48,7 @@ from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.reranked import Choice, reranked
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.ranking.similar import shown, similar_threads
-from trainmedic.service.storage.curation import SeenCauseView, UnresolvedView, seen_views, unresolved_views
-from trainmedic.service.storage.fingerprint import fingerprint
-from trainmedic.service.storage.history import (
-    Conversation,
-    Feedback,
-    History,
-    PastTurn,
-    StoredAnswer,
-    storable,
-)
+from trainmedic.service.storage.memory import Asked, Memory
 
 log = logging.getLogger("trainmedic.advisor")
 CANDIDATES = 40
@@ -76,10 +64,11 @@ class PreparedAnswer:
     ``supposed`` is what the rules say of a change that the question only supposes, ``changes`` the difference to the
     previous answer. ``printed`` are messages of frameworks in the evidence, ``similar`` reports of others,
     ``cases`` the published cases. ``working`` are the texts of the run that works, if the files are of two runs.
+    ``index_id`` is the index that was searched.
     """
 
     request: Ask
-    attachments: tuple[Attachment, ...]
+    index_id: str
     message: Message
     context: Context
     diagnosis: Diagnosis
@@ -96,9 +85,22 @@ class PreparedAnswer:
         """The earlier turns of the conversation that were read."""
         return self.message.turns
 
+    @property
+    def asked(self) -> Asked:
+        """What is stored of the question."""
+        names = {attachment.name for attachment in self.request.attachments}
+        sources = {source.name: source for source in (*self.working, *self.context.evidence.sources)}
+        return Asked(
+            evidence=self.context.evidence,
+            sources=tuple(source for name, source in sources.items() if name in names),
+            index_id=self.index_id,
+            owner=self.request.owner,
+            continues=any(turn.answer_id for turn in self.message.turns),
+        )
+
 
 class Advisor:
-    """Answers questions from one body of knowledge. Holds no state but the history; safe to share between threads.
+    """Answers questions from one body of knowledge. Holds no state but the memory; safe to share between threads.
 
     The knowledge may be renewed at any moment. Whoever makes several calls for one answer makes them on a `snapshot`.
     """
@@ -107,16 +109,17 @@ class Advisor:
         self,
         knowledge: Knowledge,
         read: Read,
-        history: History | None = None,
-        observers: Sequence[Observer] = (),
+        memory: Memory | None = None,
     ) -> None:
-        """``read`` reads all that is sent: whoever composes the service says in which process."""
+        """``read`` reads all that is sent: whoever composes the service says in which process.
+
+        Conversations go on from ``memory``; without one, nothing is remembered.
+        """
         self.knowledge = knowledge
         self.read = read
-        self.history = history
+        self.memory = memory or Memory()
         self.embedded_percent = 0
         """How much of the knowledge is embedded while its index has words only."""
-        self._observers = tuple(observers)
 
     def snapshot(self) -> Advisor:
         """This advisor with the knowledge of now, whatever `renew` does later."""
@@ -130,7 +133,7 @@ class Advisor:
         """Answer one question without a model. Raises `InvalidRequest` if the request is empty."""
         advisor = self.snapshot()
         prepared = advisor.prepare(request, trace_id)
-        return advisor.remember(prepared, prepared.answer)
+        return advisor.memory.remember(prepared.asked, prepared.answer)
 
     def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
         """The answer without a model, with everything that it rests on; nothing is stored yet.
@@ -190,11 +193,11 @@ class Advisor:
             conversation_id=request.conversation_id or uuid.uuid4().hex,
             trace_id=trace_id,
             timings_ms=watch.laps,
-            sightings=self._sightings(context.evidence, answer, request),
+            sightings=self.memory.seen_before(context.evidence, answer, request.conversation_id or "", request.owner),
         )
         return PreparedAnswer(
             request=request,
-            attachments=request.attachments,
+            index_id=self.knowledge.index.manifest.id,
             message=message,
             context=context,
             diagnosis=diagnosis,
@@ -302,141 +305,13 @@ class Advisor:
             explain=True,
         )
 
+    def nearest(self, text: str) -> str:
+        """The id of the case nearest to a text; empty if none is near."""
+        return next((hit.case_id for hit in self.search(text, 1)), "")
+
     def case(self, case_id: str) -> Case | None:
         """A published case, or None."""
         return self.knowledge.published.get(case_id)
-
-    def sightings(self, cause_id: str) -> SightingsView | None:
-        """How many conversations of this service a cause, or the causes of a mechanism, came first in."""
-        view = next((view for view in self.seen() if view.id == cause_id), None)
-        return SightingsView(count=view.count, last=view.last) if view is not None else None
-
-    def seen(self, language: Literal["en", "zh"] = "en") -> tuple[SeenCauseView, ...]:
-        """How often each cause and mechanism was the answer here; nothing if no history is kept."""
-        if self.history is None:
-            return ()
-        titles = {cause_id: cause.title.get(language) for cause_id, cause in self.knowledge.published.items()}
-        places = self.knowledge.places
-        return seen_views(
-            self.history.sightings_of_causes(),
-            titles,
-            lambda cause_id: next((place.mechanism for place in places.get(cause_id, ())), ""),
-        )
-
-    def unresolved(self) -> tuple[UnresolvedView, ...]:
-        """The questions that nobody was helped with, those alike as one; nothing if no history is kept."""
-        if self.history is None:
-            return ()
-
-        def nearest(text: str) -> str:
-            return next((hit.case_id for hit in self.search(text, 1)), "")
-
-        return unresolved_views(self.history.unresolved(), self.knowledge.embedder.vectors, nearest)
-
-    def answer(self, answer_id: str) -> StoredAnswer | None:
-        """A stored answer with its conversation; None if it is unknown or no history is kept."""
-        return self.history.stored_answer(answer_id) if self.history is not None else None
-
-    def branch(self, answer_id: str, owner: str = "") -> str | None:
-        """The conversation to go on with after an answer, as `History.branch` has it; None without a history."""
-        return self.history.branch(answer_id, owner) if self.history is not None else None
-
-    def conversations(self, owner: str, offset: int = 0, limit: int = 50) -> tuple[Conversation, ...]:
-        """An owner's conversations, the latest first; nothing if no history is kept."""
-        return self.history.conversations(owner, offset, limit) if self.history is not None else ()
-
-    def past_turns(self, conversation_id: str, owner: str, offset: int = 0, limit: int = 50) -> tuple[PastTurn, ...]:
-        """The turns of an owner's conversation, oldest first; empty beyond its end.
-
-        Raises `NotFound` for a conversation that is unknown or somebody else's.
-        """
-        history = self.history
-        turns = history.past_turns(conversation_id, owner, offset, limit) if history is not None else ()
-        if not turns and (history is None or not history.past_turns(conversation_id, owner, limit=1)):
-            raise NotFound("no such conversation")
-        return turns
-
-    def delete_conversation(self, conversation_id: str, owner: str | None) -> None:
-        """Delete a conversation with everything made from it, as `History.delete` has it.
-
-        Raises `NotFound` for one that is unknown or somebody else's.
-        """
-        deleted = self.history.delete(conversation_id, owner) if self.history is not None else ()
-        if not deleted:
-            raise NotFound("no such conversation")
-        for observer in self._observers:
-            observer.on_deletion(deleted)
-
-    def give_feedback(self, feedback: Feedback, owner: str | None = None) -> None:
-        """Store feedback about an answer of the owner's, or with None of anybody's.
-
-        Raises `NotFound` for an unknown answer, and `Forbidden` for somebody else's.
-        """
-        if self.history is None:
-            raise InvalidRequest("no history is kept, so feedback has nothing to refer to")
-        if owner is not None and not self._is_of(feedback.answer_id, owner, self.history):
-            raise Forbidden("only who asked may say whether the answer helped")
-        # People paste into comments too: what is stored is masked, like everything else.
-        reason, comment = (mask_identities(storable(text)) for text in (feedback.reason, feedback.comment))
-        masked = replace(feedback, reason=reason, comment=comment)
-        previous = self.history.feedback(feedback.answer_id)
-        self.history.give_feedback(masked)
-        if self._observers:
-            stored = self.answer(feedback.answer_id)
-            for observer in self._observers:
-                observer.on_feedback(masked, previous, stored.answer if stored is not None else {})
-
-    def _is_of(self, answer_id: str, owner: str, history: History) -> bool:
-        """Whether an answer is the owner's; an unknown one is nobody else's."""
-        stored = history.stored_answer(answer_id)
-        if stored is None:
-            return True
-        # By the answer and not by its conversation alone: clients choose ids, and two owners may choose the same.
-        conversation, offset = str(stored.answer["conversation_id"]), 0
-        while turns := history.past_turns(conversation, owner, offset):
-            if any(turn.answer_id == answer_id for turn in turns):
-                return True
-            offset += len(turns)
-        return False
-
-    def remember(self, prepared: PreparedAnswer, answer: Answer) -> Answer:
-        """Store the turn with its final answer, and notify the observers.
-
-        Returns the answer. It says so if the database cannot be reached: whoever asks in an outage has the answer.
-        """
-        try:
-            self._store(prepared, answer)
-        except StoreError as error:
-            log.warning("an answer could not be stored: %s", error.hint)
-            notice = messages("not_stored", answer.language)
-            answer = replace(answer, notices=(*(n for n in answer.notices if n != notice), notice))
-        for observer in self._observers:
-            observer.on_answer(answer)
-        return answer
-
-    def _store(self, prepared: PreparedAnswer, answer: Answer) -> None:
-        if self.history is not None:
-            evidence = prepared.context.evidence
-            names = {attachment.name for attachment in prepared.attachments}
-            sources = {source.name: source for source in (*prepared.working, *evidence.sources)}
-            turn = turn_of(
-                evidence.question,
-                [source for name, source in sources.items() if name in names],
-                answer_id=answer.id,
-                verdict=answer.verdict,
-                causes=tuple(cause.case_id for cause in answer.causes),
-            )
-            versions = (answer.kb_version, answer.ruleset_version, self.knowledge.index.manifest.id)
-            mark = fingerprint(evidence, _named(answer))
-            self.history.add(
-                answer.conversation_id,
-                turn,
-                versions,
-                answer=to_json_once(answer),
-                fingerprint=mark,
-                owner=prepared.request.owner,
-                continues=any(turn.answer_id for turn in prepared.earlier),
-            )
 
     def _message(self, question: str, attachments: Sequence[Attachment], turns: Sequence[Turn]) -> Message:
         return message_of(question, attachments, turns, self.knowledge.glossary, self.read)
@@ -536,17 +411,6 @@ class Advisor:
             return ()
         return similar_threads(query, threads, self.knowledge.embedder)
 
-    def _sightings(self, evidence: Evidence, answer: Answer, request: Ask) -> SightingsView | None:
-        """Earlier conversations about the same failure."""
-        if self.history is None or answer.verdict == "no_fault":
-            return None
-        mark = fingerprint(evidence, _named(answer))
-        try:
-            seen = self.history.sightings(mark, request.conversation_id or "", request.owner)
-        except StoreError:
-            return None
-        return SightingsView(count=seen.count, last=seen.last.date().isoformat()) if seen is not None else None
-
     def _notices(self, language: str, *, recalled: bool) -> tuple[str, ...]:
         building = self.knowledge.index.words_only
         return (
@@ -566,20 +430,15 @@ class Advisor:
 
     def _earlier(self, request: Ask) -> tuple[tuple[Turn, ...], bool]:
         """The earlier turns, and whether all that are stored could be read."""
-        messages = tuple(turn_of(mask(text).text) for text in request.earlier)
-        if self.history is None or request.conversation_id is None:
-            return messages, True
+        unstored = tuple(turn_of(mask(text).text) for text in request.earlier)
+        if request.conversation_id is None:
+            return unstored, True
         try:
-            turns = self.history.turns(request.conversation_id, request.owner)
+            turns = self.memory.turns(request.conversation_id, request.owner)
         except StoreError:
-            return messages, False
+            return unstored, False
         failing = (replace(turn, attachments=of_failing_run(turn.question, turn.attachments)) for turn in turns)
-        return (*failing, *messages), True
-
-
-def _named(answer: Answer) -> tuple[str, ...]:
-    """The causes of an answer that commits to its first one."""
-    return tuple(cause.case_id for cause in answer.causes) if answer.verdict == "answered" else ()
+        return (*failing, *unstored), True
 
 
 def _fired(case: Case, report: Report) -> tuple[Finding, ...]:

@@ -102,7 +102,7 @@ class TemplateAnswerer:
         yield Draft(answer=answer, sources=prepared.context.evidence.sources)
         for delta in deltas(answer.sections):
             yield delta
-        yield await run(lambda: advisor.remember(prepared, answer))
+        yield await run(lambda: advisor.memory.remember(prepared.asked, answer))
 
 
 async def run_inline(call: Callable[[], T]) -> T:

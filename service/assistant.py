@@ -88,7 +88,7 @@ class Assistant:
                         answer = replace(part, notices=(*part.notices, *unread))
                     else:
                         yield part
-        yield await run(lambda: advisor.remember(prepared, answer))
+        yield await run(lambda: advisor.memory.remember(prepared.asked, answer))
 
     async def _restated(
         self, prepared: PreparedAnswer, advisor: Advisor, model: ChatModel, trace_id: str, run: Executor

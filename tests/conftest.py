@@ -24,6 +24,7 @@ from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.database import engine_of
 from trainmedic.service.storage.history import History
+from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.loading import load_knowledge, prebuild
 
 # The same examples every time. `HYPOTHESIS_PROFILE=ci` tries many, `fast` a few; to search on:
@@ -147,7 +148,7 @@ def knowledge_advisor(knowledge_folder: Path) -> Advisor:
 @pytest.fixture
 def advisor(knowledge_advisor: Advisor) -> Advisor:
     """The shared knowledge with a history of the test's own."""
-    return Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, History("sqlite://"))
+    return Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(History("sqlite://")))
 
 
 @pytest.fixture

@@ -20,12 +20,12 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store.embedder import OpenAIEmbedder
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
-from trainmedic.service.observers.observer import Observer
 from trainmedic.service.observers.webhook import webhook_of
 from trainmedic.service.settings import MEBIBYTE, Settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.journal import Journal
+from trainmedic.service.storage.memory import Memory, Observer
 from trainmedic.service.storage.silence import patience
 from trainmedic.ui import bots, slack
 from trainmedic.ui.context import AppContext
@@ -79,7 +79,7 @@ def build_advisor(
         history = History(database or database_of(settings))
         with patience():
             history.forget(timedelta(days=settings.history_days))
-    return Advisor(knowledge, ReadOnce(read), history, observers)
+    return Advisor(knowledge, ReadOnce(read), Memory(history, observers))
 
 
 def database_of(settings: Settings) -> Engine:
@@ -189,8 +189,9 @@ def _service(
     )
     reloader = Reloader(settings, advisor, seen=before)
     background: list[Background] = [reloader.running]
-    if advisor.history is not None:
-        background.append(partial(forgetting, [(advisor.history, timedelta(days=settings.history_days))]))
+    history = advisor.memory.history
+    if history is not None:
+        background.append(partial(forgetting, [(history, timedelta(days=settings.history_days))]))
     answerer: Answerer = TemplateAnswerer(advisor)
     model = shared.model
     if model is not None:
@@ -356,7 +357,7 @@ def load_pages(context: AppContext) -> FastAPI:
 def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:
     """The probes of ``/readyz``: the model, the history, and the embedder's endpoint if it has one."""
     probes: dict[str, Probe] = {"model": model.probe} if model is not None else {}
-    history = advisor.history
+    history = advisor.memory.history
     if history is not None:
 
         async def unreachable() -> str | None:

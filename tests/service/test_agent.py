@@ -261,8 +261,8 @@ def test_steps_and_notices_are_in_the_language_of_the_answer(knowledge_advisor: 
 
 def test_the_turn_is_remembered_with_its_steps(advisor: Advisor) -> None:
     asked = ask(advisor, about(), EAGER, SAID)
-    assert isinstance(advisor.history, History)
-    kept = advisor.answer(asked.answer.id)
+    assert isinstance(advisor.memory.history, History)
+    kept = advisor.memory.answer(asked.answer.id)
     assert kept is not None
     assert [step["tool"] for step in kept.answer["steps"]] == ["check_changed"]
 

@@ -575,7 +575,7 @@ def test_what_did_not_fit_is_named(knowledge_advisor: Advisor) -> None:
 
 def test_the_turn_is_remembered_with_the_answer_that_was_given(advisor: Advisor) -> None:
     first = ask(advisor, about(KTO), Reply("The mean over an empty class is NaN [1].")).answer
-    advisor.give_feedback(Feedback(answer_id=first.id, reaction="up"))
+    advisor.memory.give_feedback(Feedback(answer_id=first.id, reaction="up"))
     again = Ask(question="And what if I add LoRA?", conversation_id=first.conversation_id)
     second = ask(advisor, again, Reply("The mean over an empty class is NaN [1]."))
     assert second.answer.conversation_id == first.conversation_id

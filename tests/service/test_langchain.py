@@ -177,8 +177,8 @@ def test_diagnose_stores_nothing_and_masks_what_it_repeats(advisor: Advisor) -> 
     message = called(diagnose, question=f"loss is nan {SECRET}", files=pasted)
     assert SECRET not in message.text
     assert sum(masked.count for masked in message.artifact.receipt.masked) == 2
-    assert advisor.history is not None
-    assert advisor.history.turns(message.artifact.conversation_id) == ()
+    assert advisor.memory.history is not None
+    assert advisor.memory.history.turns(message.artifact.conversation_id) == ()
 
 
 def test_check_gives_a_line_for_each_finding_and_the_report(tools: dict[str, BaseTool]) -> None:

@@ -24,6 +24,7 @@ from trainmedic.service.storage.counters import DatabaseCounters
 from trainmedic.service.storage.database import open_database, reading
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.keys import ApiKey, KeyStore
+from trainmedic.service.storage.memory import Memory
 from trainmedic.service.storage.silence import patience
 
 NOTICE = "The database cannot be reached"
@@ -91,7 +92,7 @@ class HangingCounters(DatabaseCounters):
 @pytest.fixture
 def flaky(advisor: Advisor) -> tuple[Advisor, FlakyHistory]:
     history = FlakyHistory("sqlite://")
-    return Advisor(advisor.knowledge, advisor.read, history), history
+    return Advisor(advisor.knowledge, advisor.read, Memory(history)), history
 
 
 def test_an_answer_in_an_outage_is_given_and_says_that_it_is_not_stored(flaky: tuple[Advisor, FlakyHistory]) -> None:

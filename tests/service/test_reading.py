@@ -21,6 +21,7 @@ from trainmedic.service.dialogue.reading import ReadingPool, ReadingTimeout, Rea
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
+from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.bots.question import wants_audit
 from trainmedic.ui.chat.texts import examples
 
@@ -113,8 +114,8 @@ def answers(advisor: Advisor) -> list[str]:
 def test_a_conversation_is_read_by_the_reader_given_and_each_text_once(knowledge_advisor: Advisor) -> None:
     knowledge = knowledge_advisor.knowledge
     always, once = Counting(), Counting()
-    plain = answers(Advisor(knowledge, always, History("sqlite://")))
-    assert answers(Advisor(knowledge, ReadOnce(once), History("sqlite://"))) == plain
+    plain = answers(Advisor(knowledge, always, Memory(History("sqlite://"))))
+    assert answers(Advisor(knowledge, ReadOnce(once), Memory(History("sqlite://")))) == plain
     assert len(once.read) == len(set(once.read)) == len(set(always.read))
     assert len(once.read) < len(always.read) / 2
     texts = ["".join((question, *(str(file.content) for file in files))) for question, files in once.read]

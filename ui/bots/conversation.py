@@ -154,8 +154,7 @@ class Conversations:
             self._log.error("no message could be delivered: %s", type(error).__name__)
 
     async def _turns(self, conversation: str) -> tuple[Turn, ...]:
-        history = self._context.advisor.history
-        return () if history is None else await self._context.executor(lambda: history.turns(conversation))
+        return await self._context.executor(lambda: self._context.memory.turns(conversation))
 
     def _conversation_id(self, message: BotMessage) -> str:
         """By thread, else by asker for `SUBJECT_S`. Keyed: knowing a place must not give access to its texts."""

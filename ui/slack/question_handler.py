@@ -115,11 +115,8 @@ class QuestionHandler:
             await self.failed(place, error, language, trace_id, url=url, addressed=addressed)
 
     async def turns(self, place: Place) -> tuple[Turn, ...]:
-        history = self.workspace.context.advisor.history
-        if history is None:
-            return ()
-        conversation = place.conversation_id(self.workspace.key)
-        return await self.workspace.context.executor(lambda: history.turns(conversation))
+        context, conversation = self.workspace.context, place.conversation_id(self.workspace.key)
+        return await context.executor(lambda: context.memory.turns(conversation))
 
     async def alone(self, question: str, place: Place, url: str) -> None:
         """Answer a command, visible to the asker alone, with a button to share it."""
@@ -279,8 +276,8 @@ class QuestionHandler:
         """An earlier answer: from this process, else from the history. Raises `NotFound`."""
         if posted := self.posted.get(answer_id):
             return posted
-        advisor = self.workspace.context.advisor
-        stored = await self.workspace.context.executor(lambda: advisor.answer(answer_id))
+        context = self.workspace.context
+        stored = await context.executor(lambda: context.memory.answer(answer_id))
         if stored is None or not stored.turns:
             raise NotFound(f"no answer {answer_id!r}")
         turn = stored.turns[-1]

@@ -47,7 +47,7 @@ class Together:
         text = f"The answer to: {request.question}"
         yield Delta("model_text", text)
         answer = replace(prepared.answer, answer=text, sections=(Section(kind="model_text", body=text),))
-        await run(lambda: self._advisor.remember(prepared, answer))
+        await run(lambda: self._advisor.memory.remember(prepared.asked, answer))
         yield answer
 
 
