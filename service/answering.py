@@ -53,6 +53,12 @@ def deltas(sections: Sequence[Section], *, after: bool = False) -> list[Delta]:
     ]
 
 
+def after_model(answer: Answer) -> Sequence[Section]:
+    """The program's own sections after a model's text."""
+    kinds = [section.kind for section in answer.sections]
+    return answer.sections[kinds.index("model_text") + 1 :] if "model_text" in kinds else ()
+
+
 class ModelText:
     """The deltas of an answer that a model writes: ``opening`` gives the sections before its first words."""
 
@@ -98,7 +104,7 @@ class TemplateAnswerer:
         """The template text, then its answer."""
         advisor = self._advisor.snapshot()
         prepared = await run(lambda: advisor.prepare(request, trace_id))
-        answer = prepared.answer
+        answer = await run(lambda: advisor.compose(prepared))
         yield Draft(answer=answer, sources=prepared.context.evidence.sources)
         for delta in deltas(answer.sections):
             yield delta

@@ -181,7 +181,7 @@ def knowledge_tools(advisor: Advisor) -> list[BaseTool]:
         question: str = "", files: list[FileIn] | None = None, language: Language = "auto"
     ) -> ToolResult[Answer]:
         request = Ask(question=question, attachments=_attachments(files), language=language)
-        answer = advisor.prepare(request).answer
+        answer = advisor.compose(advisor.prepare(request))
         return answer_text(answer), answer
 
     def search(

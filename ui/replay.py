@@ -57,7 +57,8 @@ def replay(settings: Settings, answer_id: str, version: str | None = None) -> Re
         top_k=max(1, len(stored.answer["causes"])),
         mode="deterministic",
     )
-    answer = Advisor(knowledge, parse, Memory(conversation)).prepare(request).answer
+    advisor = Advisor(knowledge, parse, Memory(conversation))
+    answer = advisor.compose(advisor.prepare(request))
     return Replayed(answer=answer, version=knowledge.index.manifest.id, differences=_differences(stored.answer, answer))
 
 

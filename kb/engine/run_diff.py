@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from trainmedic.kb.engine.audit import DefectMatch, closeness, wordings
+from trainmedic.kb.engine.audit import DefectMatch, audit, closeness, wordings
 from trainmedic.kb.engine.curve_comparison import CurveParting, partings
+from trainmedic.kb.engine.defect import DefectSet
 from trainmedic.kb.engine.facts import BATCH, RECOGNISED, Facts, version_text
 from trainmedic.kb.engine.lock_comparison import CLOSE, compare
 from trainmedic.kb.engine.mechanism import COMMONNESS, Mechanism, OriginState, Weighed, origin_id, weigh_all
+from trainmedic.kb.engine.upgrades import releases_of
 from trainmedic.kb.engine.values import UNKNOWN, equal, show
 from trainmedic.kb.frameworks.canonical import name_of
 from trainmedic.kb.model.evidence import Evidence, Signal
@@ -84,6 +86,10 @@ class RunDiff:
     findings: tuple[Finding, ...] = ()
     defects: tuple[DefectMatch, ...] = ()
     signals: tuple[Signal, ...] = ()
+
+
+def side_of(evidence: Evidence, report: Report, defects: DefectSet) -> Side:
+    return Side(evidence=evidence, report=report, defects=audit(defects.all, evidence, releases_of(defects.all)))
 
 
 def diff_runs(good: Side, bad: Side, mechanisms: Iterable[Mechanism] = ()) -> RunDiff:

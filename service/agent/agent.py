@@ -21,21 +21,24 @@ from langgraph.errors import GraphRecursionError
 from pydantic import BaseModel
 
 from trainmedic.kb.messages import load_messages
-from trainmedic.service.advisor import Advisor, PreparedAnswer
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.agent.budget import STEPS, TIMES, InvestigationStopped
-from trainmedic.service.agent.finish import Draft, finish
+from trainmedic.service.agent.finish import ModelText as Said
+from trainmedic.service.agent.finish import finish
 from trainmedic.service.agent.middleware import FirstTokenHandler, InvestigationMiddleware, TurnEnd
 from trainmedic.service.agent.streaming import StreamedText
 from trainmedic.service.agent.task import Task, start_investigation
 from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS
 from trainmedic.service.agent.toolbox import ToolResult
-from trainmedic.service.answer.layout import Sections
+from trainmedic.service.answer.assemble import Written
 from trainmedic.service.answer.messages import messages as answer_messages
+from trainmedic.service.answer.passages import Sections
 from trainmedic.service.answer.schema import Answer, StepView
-from trainmedic.service.answering import Executor, ModelText, Parts, deltas
+from trainmedic.service.answering import Executor, ModelText, Parts, after_model, deltas
 from trainmedic.service.llm.chat_client import has_reasoning, text_of
 from trainmedic.service.llm.model import ChatModel, ModelError
-from trainmedic.service.llm.verified_answer import opening_sections
+from trainmedic.service.llm.verified_text import opening_sections
+from trainmedic.service.pipeline import Draft
 
 messages = load_messages("trainmedic.service.agent")
 
@@ -45,19 +48,18 @@ _RECURSION_LIMIT = 6 * STEPS + 12
 
 
 async def investigate(
-    prepared: PreparedAnswer, model: ChatModel, advisor: Advisor, started: float, run: Executor
+    prepared: Draft, composed: Answer, model: ChatModel, advisor: Advisor, started: float, run: Executor
 ) -> Parts:
     """The steps and the text as they arrive, then the answer. Raises nothing.
 
     ``started`` is the time from which the deadline counts (`time.perf_counter`): `TIMES` times the model's own limit.
     """
-    # Ready before the model is asked: whatever fails below, this is returned.
-    composed = prepared.answer
-    language = composed.language
+    # ``composed`` is ready before the model is asked: whatever fails below, its text is returned.
+    language = prepared.language
     if not (composed.causes or prepared.context.report.fired or prepared.context.evidence.run.options):
         for delta in deltas(composed.sections):  # an investigation has nothing to start from
             yield delta
-        yield replace(composed, notices=(answer_messages("nothing_to_write", language),))
+        yield advisor.compose(prepared, Written(notices=(answer_messages("nothing_to_write", language),)))
         return
     # Without a cause, the model's text follows the template answer and is renumbered, so it cannot be streamed.
     streamed = StreamedText(quiet=not composed.causes)
@@ -65,6 +67,14 @@ async def investigate(
     usage: dict[str, int] = {}
     opening: Sections = ()
     text = ModelText(lambda: opening)
+
+    def unfinished(why: str) -> Written:
+        return Written(notices=(messages("unfinished", language, why=why),))
+
+    def ending(written: Written) -> Answer:
+        done = replace(written, steps=tuple(steps), usage=MappingProxyType(dict(usage)))
+        return advisor.compose(prepared, done)
+
     try:
         task = await start_investigation(
             prepared, model, advisor, run, deadline=started + TIMES * model.options.timeout_s
@@ -78,27 +88,24 @@ async def investigate(
                 else:
                     for delta in text.write(part):
                         yield delta
-        draft = Draft(text=task.text, model=await model.name(), cut=task.cut)
-        answer, tail = finish(prepared, task.prompt, task.toolbox, draft)
-        for delta in text.end(tail) if composed.causes else deltas(answer.sections):
+        said = Said(text=task.text, model=await model.name(), cut=task.cut)
+        written = finish(prepared, task.prompt, task.toolbox, said)
+        answer = ending(written)
+        for delta in text.end(after_model(answer)) if composed.causes else deltas(answer.sections):
             yield delta
     except InvestigationStopped as stop:
-        answer = _unfinished(composed, messages(f"why.{stop.why}", language))
+        answer = ending(unfinished(messages(f"why.{stop.why}", language)))
     except ModelError as failure:
-        answer = _unfinished(composed, _why(failure, bool(steps), language))
+        answer = ending(unfinished(_why(failure, bool(steps), language)))
     except GraphRecursionError:
-        answer = _unfinished(composed, messages("why.steps", language))
+        answer = ending(unfinished(messages("why.steps", language)))
     except Exception as error:  # LangChain may raise anything; the user still gets an answer
         _log.warning("an investigation ended with %s", type(error).__name__)
-        answer = _unfinished(composed, answer_messages("failures.garbage", language))
+        answer = ending(unfinished(answer_messages("failures.garbage", language)))
     if answer.mode == "deterministic":
         for delta in text.replace(composed, answer.notices[0]):
             yield delta
-    yield replace(answer, steps=tuple(steps), usage=MappingProxyType(dict(usage)))
-
-
-def _unfinished(composed: Answer, why: str) -> Answer:
-    return replace(composed, notices=(messages("unfinished", composed.language, why=why),))
+    yield answer
 
 
 def _why(failure: ModelError, begun: bool, language: str) -> str:

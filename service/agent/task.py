@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
-from trainmedic.service.advisor import Advisor, PreparedAnswer
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.agent.budget import Budget, reserved_tokens
 from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS
 from trainmedic.service.agent.toolbox import Toolbox
@@ -14,6 +14,7 @@ from trainmedic.service.answering import Executor
 from trainmedic.service.llm.model import ChatModel
 from trainmedic.service.llm.prompts import Prompt, build, sources_of
 from trainmedic.service.llm.prompts.data_marks import data_mark
+from trainmedic.service.pipeline import Draft
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class Task:
 
 
 async def start_investigation(
-    prepared: PreparedAnswer, model: ChatModel, advisor: Advisor, run: Executor, *, deadline: float
+    prepared: Draft, model: ChatModel, advisor: Advisor, run: Executor, *, deadline: float
 ) -> Task:
     """Build the prompt, with space reserved for the tools and their results, and the toolbox."""
     limits = await model.limits()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from trainmedic.kb.engine.asks import missing as missing_of
-from trainmedic.kb.engine.audit import DefectMatch, audit, closeness, wordings
-from trainmedic.kb.engine.defect import Defect, DefectSet
+from trainmedic.kb.engine.audit import DefectMatch, audit, wordings
+from trainmedic.kb.engine.defect import DefectSet
 from trainmedic.kb.engine.facts import version_text
 from trainmedic.kb.engine.lock_comparison import LockComparison, compare
 from trainmedic.kb.engine.patches import patched, unified_diff
@@ -28,10 +28,6 @@ from trainmedic.service.answer.schema import (
 from trainmedic.service.answer.views import receipt_view
 
 messages = load_messages(__package__)
-MOST_BESIDE_ANSWER = 6
-"""Defects that are listed beside the causes of an answer."""
-SPEAKS_OF = 0.6
-"""Closeness from which a pasted text speaks of a defect."""
 
 
 def audited(
@@ -108,26 +104,3 @@ def comparison_view(comparison: LockComparison) -> ComparisonView:
         defects=tuple(match.defect.id for match in comparison.defects),
         options=comparison.options,
     )
-
-
-def defects_beside(
-    evidence: Evidence, defects: Iterable[Defect], mechanisms: Iterable[str], language: str
-) -> tuple[DefectView, ...]:
-    """The few defects to show with an answer: certain ones, and those that the text or a likely mechanism speaks of.
-
-    Only packages whose version was pasted count. The closest to the text come first.
-    """
-    pasted = {name for name, fact in evidence.versions.items() if fact.exact is not None and fact.span is not None}
-    concerned = [defect for defect in defects if defect.package in pasted]
-    if not concerned:
-        return ()
-    likely = frozenset(mechanisms)
-    sentences = wordings(evidence)
-    chosen = []
-    for place, match in enumerate(audit(concerned, evidence, releases_of(concerned))):
-        near = closeness(match.defect, evidence, sentences)
-        speaks = near >= SPEAKS_OF or (match.defect.mechanism in likely)
-        if match.certain or speaks:
-            chosen.append((not speaks, -near, place, match))
-    chosen.sort(key=lambda item: item[:3])
-    return tuple(defect_view(match, language) for *_, match in chosen[:MOST_BESIDE_ANSWER])

@@ -1,584 +1,468 @@
-"""The sections of an answer, composed from a diagnosis without a model."""
+"""Which sections an answer has, and in which order: a table of slots for each kind of answer. Pure.
+
+A slot makes the sections at one place and knows nothing of those before and after it. Markers are assigned as the slots
+are filled, in the order of the text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from trainmedic.kb.engine.mechanism import origin_id
-from trainmedic.kb.fences import fence_around
-from trainmedic.kb.model.case import Case
-from trainmedic.kb.model.evidence import Receipt
-from trainmedic.kb.model.report import Finding, Fix, Severity
-from trainmedic.kb.model.report_view import MissingView
-from trainmedic.kb.projection import project
+from trainmedic.kb.model.report import Finding
+from trainmedic.service.answer import passages
 from trainmedic.service.answer.checkup import checkup
-from trainmedic.service.answer.citations import Citations, place, quote, shown_name
-from trainmedic.service.answer.differential import Reasons, Tree
-from trainmedic.service.answer.fix_text import concerning, without_diffs
-from trainmedic.service.answer.follow_up import changes_section
+from trainmedic.service.answer.citations import Citations, with_markers
+from trainmedic.service.answer.error_messages import messages_section
+from trainmedic.service.answer.follow_up import changes_section, short_reply
 from trainmedic.service.answer.messages import messages
-from trainmedic.service.answer.option_names import other_names
-from trainmedic.service.answer.schema import Citation, Section, StatementView
-from trainmedic.service.answer.text import fold, part, split, word_count
-from trainmedic.service.answer.views import finding_view, grouped, in_words, joined, merged_evidence
+from trainmedic.service.answer.passages import CAUSE_WORDS, Sections, cited, headed, hidden, listing, plain
+from trainmedic.service.answer.run_diff import differences
+from trainmedic.service.answer.schema import Citation, Section
+from trainmedic.service.answer.similar import similar_section
+from trainmedic.service.answer.text import fold, part, split
+from trainmedic.service.answer.views import grouped
 from trainmedic.service.answer.what_if import supposition
-from trainmedic.service.dialogue.difference import Difference
-from trainmedic.service.dialogue.what_if import WhatIf
-from trainmedic.service.ranking.diagnose import Diagnosis, complaint, nothing_readable, unread_log
-from trainmedic.service.ranking.features import Context
+from trainmedic.service.pipeline import Draft
 from trainmedic.service.ranking.inference import Cause, MechanismBelief
 
-MAX_EVIDENCE = 3
-"""Places quoted for one finding."""
-MAX_ORIGINS = 5
 MAX_ASKS = 2
 """Questions before the fold if there are causes to show."""
-MAX_INPUTS = 5
-"""Inputs named in the receipt's line, besides those that were cut."""
-SAID_OF_INPUTS = frozenset({"binary", "truncated"})
-"""Problems that the line of the inputs says already."""
-MAX_REASONS = 2
-"""Reasons named on a cause's line."""
-MAX_INLINE, MAX_INLINE_QUOTE = 2, 60
-"""Places within a sentence, and the code points of each."""
-CAUSE_WORDS, FOUND_WORDS, FIX_WORDS, CHANGE_WORDS, VERIFY_WORDS, BOLD_WORDS = 36, 20, 36, 20, 30, 8
-"""Words of the short form of a cause, of what a rule says of it, of a case's fix, a change, a verification and the
-change that a problem begins with; one sentence may have more."""
-Sections = tuple[Section, ...]
+GROUNDED = ("answered", "no_fault")
+"""Verdicts that rest on a cause, so that the messages of frameworks are only a detail."""
 
 
-def compose(
-    diagnosis: Diagnosis,
-    context: Context,
-    language: str,
-    supposed: WhatIf | None = None,
-    *,
-    same: bool = False,
-    changes: Difference | None = None,
-) -> tuple[Sections, tuple[Citation, ...]]:
-    """The answer's sections and their citations. The effect of a supposed change comes first, or what changed since
-    the previous answer.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The cause that a text is about, in short and in full. ``said`` are the findings that ``because`` says."""
 
-    ``same``: the previous answer had the same verdict and cause; after a supposition the answer is then cut to its fix.
-    """
-    citations = Citations(language)
-    sections = [*opening(diagnosis, context, citations, supposed)]
-    if changes is not None:
-        sections += changes_section(changes, citations.rule, language)
-    if same:
-        name = "unchanged" if supposed is None else "unchanged_as_is"
-        sections.append(Section(kind="unchanged", body=messages(name, language)))
-    lead, likely, belief = diagnosis.lead, diagnosis.likely, diagnosis.mechanism
-    shown: Sequence[Finding] = config_faults(diagnosis, context)
-    alone = bool(shown)  # faults that nobody asked about
-    if alone:
-        lead = None
-        sections += _config_faults(shown, context, citations)
-    elif belief is not None:
-        sections += _with_mechanism(belief, diagnosis, context, citations)
-    elif lead is not None:
-        brief = same and supposed is not None
-        sections += _with_cause(lead, diagnosis, context, citations, brief=brief)
-    else:
-        sections.append(Section(kind="lead", body=_without_cause(diagnosis, context, language)))
-        sections += _likely(likely, diagnosis, context, citations)
-        if likely is None:
-            shown = urgent(diagnosis)
-            sections += _headed("seen", _seen("seen", shown, citations, fixes=True), language)
-            sections += _headed("patch", _patch(shown, context, citations, words=False), language)
-    if diagnosis.verdict == "no_fault":
-        sections += _headed("checkup", _list("checkup", list(checkup(context, language)), ()), language)
-    asking = diagnosis.verdict == "need_input" and not alone
-    asks = _asks(diagnosis, language)
-    others = _others(diagnosis, context, lead or likely, citations)
-    if asking:
-        first, more = part(asks, MAX_ASKS if others else len(diagnosis.missing))
-        sections += (*first, *others, *_hidden(more))
-    else:
-        sections += _hidden((*others, *asks))
-    sections += _hidden(_listed(diagnosis, context, lead or likely, citations, shown))
-    return fold(sections), citations.all()
+    marker: int
+    because: Sections
+    why: Sections
+    said: Sequence[Finding]
+    fix: Sections
+    more_fix: Sections
+    verify: Sections
+    confirm: Sections
+    proofs: Sequence[Finding]
+    others: Sequence[Finding]
 
 
-def opening(
-    diagnosis: Diagnosis, context: Context, citations: Citations, supposed: WhatIf | None = None
-) -> Iterator[Section]:
-    """The beginning of every answer, whoever writes its text: the receipt, and the effect of a supposed change."""
-    if lines := receipt_lines(context.evidence.receipt, citations.language):
-        yield Section(kind="receipt", body="\n".join(f"> {line}" for line in lines), items=tuple(lines))
-    if supposed is not None:
-        first = diagnosis.causes[0] if diagnosis.causes else None
-        effects = supposition(supposed, first, citations.effect, citations.language)
-        if effects.body:
-            yield effects
+class Page:
+    """What the slots of one text share: the cause that it is about, if any, and the ``urgent`` findings, which its
+    first sections show."""
 
+    def __init__(
+        self, draft: Draft, citations: Citations, subject: Cause | None = None, urgent: Sequence[Finding] = ()
+    ) -> None:
+        self.draft, self.citations, self.subject, self.urgent = draft, citations, subject, urgent
+        self.diagnosis, self.context, self.language = draft.diagnosis, draft.context, citations.language
 
-def appended(diagnosis: Diagnosis, context: Context, citations: Citations) -> Sections:
-    """The sections after a model's explanation of the first cause: the patch, other causes, questions, findings."""
-    language = citations.language
-    lead = diagnosis.causes[0] if diagnosis.causes else None
-    proofs = [f for f in context.report.fired if lead is not None and f in lead.findings]
-    related = [f for f in diagnosis.related if lead is not None and f not in proofs]
-    return (
-        *(_names(lead.case, context, language) if lead is not None else ()),
-        *_headed("patch", _patch(proofs, context, citations), language),
-        *_hidden(_headed("patch", _patch(related, context, citations), language)),
-        *_hidden(_others(diagnosis, context, lead, citations)),
-        *_hidden(_asks(diagnosis, language)),
-        *_hidden(_listed(diagnosis, context, lead, citations)),
-    )
+    @property
+    def proofs(self) -> list[Finding]:
+        subject = self.subject
+        return [f for f in self.context.report.fired if subject is not None and f in subject.findings]
 
-
-def receipt_lines(receipt: Receipt, language: str) -> list[str]:
-    """What was read, and if any, what was masked and what could not be read."""
-    inputs = []
-    for item in receipt.inputs:
-        if item.name is None and not item.bytes and len(receipt.inputs) > 1:
-            continue
-        name = shown_name(item.name) if item.name else messages("question", language)
-        cut = messages("cut", language) if item.truncated else ""
-        kind = messages(f"kinds.{item.kind}", language) if f"kinds.{item.kind}" in messages else item.kind
-        form = "lines" if item.read else "unread"
-        text = messages(form, language, name=name, kind=kind, count=item.lines, cut=cut) if item.name else name + cut
-        inputs.append((item.truncated, text))
-    joiner = "、" if language == "zh" else ", "
-    named = [text for number, (cut, text) in enumerate(inputs) if cut or number < MAX_INPUTS]
-    names = joiner.join(named)
-    if len(named) < len(inputs):
-        names = messages("and_more", language, names=names, count=len(inputs) - len(named))
-    lines = [messages("receipt", language, inputs=names)] if inputs else []
-    if receipt.masked:
-        masked = joiner.join(f"{count} × {kind}" for kind, count in receipt.masked)
-        lines.append(messages("masked", language, masked=masked))
-    unclear = [problem for problem in receipt.problems if problem.code not in SAID_OF_INPUTS]
-    if unclear:
-        problems = joiner.join(
-            f"{place(p.span, language)} {p.code}" if p.span else p.code for p in unclear[:MAX_EVIDENCE]
+    @cached_property
+    def told(self) -> Told:
+        assert self.subject is not None
+        case, citations, proofs = self.subject.case, self.citations, self.proofs
+        marker = citations.case(case)
+        because, why, said = passages.because(case, proofs, citations)
+        fix, more_fix = passages.fix(case, proofs, self.context, marker, citations)
+        verify, confirm = passages.verify(case.section("confirm", self.language), marker, self.language)
+        return Told(
+            marker=marker,
+            because=because,
+            why=why,
+            said=said,
+            fix=fix,
+            more_fix=more_fix,
+            verify=verify,
+            confirm=confirm,
+            proofs=proofs,
+            others=[f for f in self.diagnosis.related if f not in proofs],
         )
-        lines.append(messages("problems", language, problems=problems))
-    return lines
+
+    @property
+    def belief(self) -> MechanismBelief:
+        assert self.diagnosis.mechanism is not None
+        return self.diagnosis.mechanism
+
+    @cached_property
+    def others(self) -> Sections:
+        return passages.others(self.diagnosis, self.context, self.subject, self.citations)
+
+    @cached_property
+    def asks(self) -> tuple[Sequence[Section], Sequence[Section]]:
+        """The questions before and behind the fold of an answer that asks back."""
+        asks = passages.asks(self.diagnosis, self.language)
+        return part(asks, MAX_ASKS if self.others else len(self.diagnosis.missing))
+
+    def says(self, name: str, **values: object) -> str:
+        return messages(name, self.language, **values)
+
+    def headed(self, name: str, sections: Sections) -> Sections:
+        return headed(name, sections, self.language)
+
+    def patch(self, findings: Sequence[Finding], most: int = 1, *, words: bool = True) -> Sections:
+        return self.headed("patch", passages.patch(findings, self.context, self.citations, most, words=words))
+
+    def seen(self, findings: Sequence[Finding], *, fixes: bool = False) -> Sections:
+        return self.headed("seen", passages.seen("seen", findings, self.citations, fixes=fixes))
 
 
-def _without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str:
-    receipt = context.evidence.receipt
-    if nothing_readable(context.evidence) and not diagnosis.causes:
-        names = [shown_name(item.name) for item in receipt.inputs if item.name is not None]
-        return messages("lead.unreadable", language, names=("、" if language == "zh" else ", ").join(names))
-    unread = unread_log(context.evidence)
-    if unread is not None and unread.name is not None and diagnosis.verdict == "need_input" and not diagnosis.causes:
-        return messages("lead.unread", language, name=shown_name(unread.name))
-    wrong = any(f.severity is Severity.ERROR and f.concludes == "fault" for f in context.report.fired)
-    if diagnosis.verdict == "not_in_kb" and wrong:
-        return messages("lead.not_in_kb_found", language)
-    if diagnosis.verdict == "need_input" and not diagnosis.missing:
-        return messages("lead.open" if diagnosis.causes else "lead.not_in_kb", language)
-    if diagnosis.verdict != "no_fault":
-        return messages(f"lead.{diagnosis.verdict}", language)
-    return messages(f"lead.{'healthy' if context.evidence.rows else 'healthy_config'}", language)
+Slot = Callable[[Page], Sections]
 
 
-def _with_cause(
-    cause: Cause, diagnosis: Diagnosis, context: Context, citations: Citations, *, brief: bool = False
-) -> Iterator[Section]:
-    """The verdict, the cause in a sentence, the change and how to verify it; then the details.
+def receipt(page: Page) -> Sections:
+    lines = passages.receipt_lines(page.context.evidence.receipt, page.language)
+    body = "\n".join(f"> {line}" for line in lines)
+    return (Section(kind="receipt", body=body, items=tuple(lines)),) if lines else ()
 
-    Markers are assigned in the order of the text.
+
+def supposed(page: Page) -> Sections:
+    effects, causes = page.draft.supposed, page.diagnosis.causes
+    if effects is None:
+        return ()
+    section = supposition(effects, causes[0] if causes else None, page.citations.effect, page.language)
+    return (section,) if section.body else ()
+
+
+def changes(page: Page) -> Sections:
+    made = page.draft.changes
+    return changes_section(made, page.citations.rule, page.language) if made is not None else ()
+
+
+def unchanged(page: Page) -> Sections:
+    name = "unchanged" if page.draft.supposed is None else "unchanged_as_is"
+    return (Section(kind="unchanged", body=page.says(name)),) if repeats(page.draft) else ()
+
+
+def lead_cause(page: Page) -> Sections:
+    assert page.subject is not None
+    marker, title = page.told.marker, page.subject.case.title.get(page.language)
+    body = page.says(f"lead.{page.diagnosis.verdict}", title=title, marker=f"[{marker}]")
+    return (Section(kind="lead", body=body, markers=(marker,)),)
+
+
+def lead_mechanism(page: Page) -> Sections:
+    mechanism = page.belief.weighed.mechanism
+    marker = page.citations.mechanism(mechanism)
+    body = page.says("lead.mechanism", title=mechanism.title.get(page.language), marker=f"[{marker}]")
+    return (Section(kind="lead", body=body, markers=(marker,)),)
+
+
+def lead_faults(page: Page) -> Sections:
+    return (Section(kind="lead", body=page.says("lead.config_faults", count=len(grouped(page.urgent)))),)
+
+
+def lead_open(page: Page) -> Sections:
+    return (Section(kind="lead", body=passages.without_cause(page.diagnosis, page.context, page.language)),)
+
+
+def confidence(page: Page) -> Sections:
+    assert page.subject is not None
+    return (Section(kind="confidence", body=passages.confidence(page.subject, page.language, answered=True)),)
+
+
+def grade(page: Page) -> Sections:
+    """How well an explanation of a healthy run is established.
+
+    "Nothing is wrong" rests on the log; how likely this explanation of it is would read as a doubt about that.
     """
-    language, case = citations.language, cause.case
-    marker = citations.case(case)
-    title = messages(f"lead.{diagnosis.verdict}", language, title=case.title.get(language), marker=f"[{marker}]")
-    yield Section(kind="lead", body=title, markers=(marker,))
-    if diagnosis.verdict == "no_fault":
-        # "Nothing is wrong" rests on the log; how likely this explanation of it is would read as a doubt about that.
-        grade = messages(f"grade.{case.evidence}", language)
-        yield Section(kind="grade", body=messages("graded", language, grade=grade))
-    else:
-        yield Section(kind="confidence", body=_confidence(cause, language, answered=True))
-    proofs = [f for f in context.report.fired if f in cause.findings]
-    because, why, said = _because(case, proofs, citations)
-    if not brief:
-        yield from because
-    fix, more = _fix(case, proofs, context, marker, citations)
-    verify, confirm = _verify(case.section("confirm", language), marker, language)
-    if diagnosis.verdict == "no_fault":
-        more, confirm = (*fix, *more), (*verify, *confirm)
-    else:
-        yield from _headed("fix", fix, language)
-    if brief:
-        return
-    if diagnosis.verdict != "no_fault":
-        yield from verify
-    others = [f for f in diagnosis.related if f not in proofs]
-    yield from _hidden(_headed("cause", (*_going_on(cause, diagnosis, citations), *why), language))
-    seen = _seen("seen", [f for f in (*proofs, *others) if f not in said], citations)
-    yield from _hidden(_headed("seen", seen, language))
-    yield from _hidden(_headed("fix_full", more, language))
-    yield from _hidden(_headed("patch", _patch(others, context, citations), language))
-    yield from _hidden(_headed("refuted", _refuted(case, marker, language), language))
-    yield from _hidden(_headed("confirm", confirm, language))
+    assert page.subject is not None
+    return (Section(kind="grade", body=page.says("graded", grade=page.says(f"grade.{page.subject.case.evidence}"))),)
 
 
-def _because(case: Case, proofs: Sequence[Finding], citations: Citations) -> tuple[Sections, Sections, list[Finding]]:
-    """The cause in one or two sentences: what a rule says of the user's own values with their places, else the
-    beginning of the case's text. Then the text that explains it, and the findings that it says."""
-    language, marker = citations.language, citations.case(case)
-    text = case.section("cause", language)
-    first = next(iter(grouped(proofs)), ())
-    if not first:
-        head, rest = split(text, CAUSE_WORDS)
-        return _cited("because", head, marker), _cited("cause", rest, marker), []
-    rule = citations.rule(first[0])
-    head, rest = split(first[0].message.get(language), FOUND_WORDS)
-    places, markers = _inline_places(first, citations)
-    body = f"{head} [{rule}]" + (messages("places_inline", language, places=places) if places else "")
-    why = (*_cited("cause", rest, rule), *_cited("cause", text, marker))
-    return _plain("because", body, rule, *markers), why, list(first)
+def likely(page: Page) -> Sections:
+    """The best candidate of an answer that asks back."""
+    assert page.subject is not None
+    marker, title = page.told.marker, page.subject.case.title.get(page.language)
+    body = f"**{title}** [{marker}]\n\n{passages.confidence(page.subject, page.language)}"
+    return page.headed("likely", plain("likely", body, marker))
 
 
-def _inline_places(findings: Sequence[Finding], citations: Citations) -> tuple[str, list[int]]:
-    """The first places of findings, cited, within a sentence; the number of files if there are several."""
-    language = citations.language
-    parts, markers = [], []
-    for span in merged_evidence(findings)[:MAX_INLINE]:
-        if span.default:
-            parts.append(messages("default", language, place=place(span, language)))
-        else:
-            markers.append(citations.place(span))
-            quoted = quote(span, MAX_INLINE_QUOTE).replace("`", "'")
-            parts.append(f"{place(span, language)} `{quoted}` [{markers[-1]}]")
-    if more := _files(findings, language):
-        parts.append(more)
-    return ("、" if language == "zh" else ", ").join(parts), markers
+def because(page: Page) -> Sections:
+    return page.told.because
 
 
-def _files(findings: Sequence[Finding], language: str) -> str:
-    """``in 20 files``, if it is more than one."""
-    names = {finding.evidence[0].attachment for finding in findings if finding.evidence}
-    return messages("in_files", language, count=len(names)) if len(names) > 1 else ""
+def because_mechanism(page: Page) -> Sections:
+    mechanism = page.belief.weighed.mechanism
+    head, _ = split(mechanism.section("cause", page.language), CAUSE_WORDS)
+    return cited("because", head, page.citations.mechanism(mechanism))
 
 
-def _verify(text: str, marker: int, language: str) -> tuple[Sections, Sections]:
-    """How to confirm a cause on one line, and the text after it."""
-    head, rest = split(text, VERIFY_WORDS)
-    body = messages("verify", language, text=head, marker=f"[{marker}]") if head else ""
-    return _plain("verify", body, marker), _cited("confirm", rest, marker)
+def fix(page: Page) -> Sections:
+    return page.headed("fix", page.told.fix)
 
 
-def _going_on(cause: Cause, diagnosis: Diagnosis, citations: Citations) -> Sections:
-    """The mechanism behind a cause on one line, unless the cause's title says as much."""
-    belief = diagnosis.differential.belief(cause)
-    if belief is None or belief.weighed.excluded_by or cause.case.level == "mechanism":
-        return ()
-    language, mechanism = citations.language, belief.weighed.mechanism
-    title = mechanism.title.get(language)
-    if repeats_title(title, cause.case.title.get(language)):
-        return ()
-    marker = citations.mechanism(mechanism)
-    return _plain("mechanism", messages("going_on", language, title=title, marker=f"[{marker}]"), marker)
+def verify(page: Page) -> Sections:
+    return page.told.verify
 
 
-def repeats_title(title: str, other: str) -> bool:
-    """Whether at least half of the words of a title (characters, in Chinese) are in another."""
-    words, others = (set(text.casefold().split() if text.isascii() else text.casefold()) for text in (title, other))
-    return len(words & others) * 2 >= len(words)
+def verify_mechanism(page: Page) -> Sections:
+    return _confirmed_mechanism(page)[0]
 
 
-def _with_mechanism(
-    belief: MechanismBelief, diagnosis: Diagnosis, context: Context, citations: Citations
-) -> Iterator[Section]:
-    """What is going on, and what it may come from."""
-    language, mechanism = citations.language, belief.weighed.mechanism
-    marker = citations.mechanism(mechanism)
-    lead = messages("lead.mechanism", language, title=mechanism.title.get(language), marker=f"[{marker}]")
-    yield Section(kind="lead", body=lead, markers=(marker,))
-    head, rest = split(mechanism.section("cause", language), CAUSE_WORDS)
-    yield from _cited("because", head, marker)
-    yield from _headed("origins", _origins(belief, diagnosis, context, citations), language)
-    yield from _headed("patch", _patch(diagnosis.related, context, citations), language)
-    verify, confirm = _verify(mechanism.section("confirm", language), marker, language)
-    yield from verify
-    yield from _hidden(_headed("cause", _cited("cause", rest, marker), language))
-    yield from _hidden(_headed("seen", _seen("seen", diagnosis.related, citations), language))
-    yield from _hidden(_headed("confirm", confirm, language))
+def origins(page: Page) -> Sections:
+    return page.headed("origins", passages.origins(page.belief, page.diagnosis, page.context, page.citations))
 
 
-def _origins(belief: MechanismBelief, diagnosis: Diagnosis, context: Context, citations: Citations) -> Sections:
-    """The origins that are not ruled out, each with what speaks for it and the smallest change."""
-    language, mechanism = citations.language, belief.weighed.mechanism
-    origins = {origin_id(mechanism, origin): origin for origin in mechanism.origins}
-    cases = {cause.case.id: cause.case for teller in belief.causes for cause in (teller, *teller.members)}
-    items: list[str] = []
-    markers: list[int] = []
-    for node in Tree(diagnosis, context, language).mechanism(belief).nodes:
-        if node.state == "does_not_hold" or len(items) == MAX_ORIGINS:
-            continue
-        known = cases.get(next((inner.id for inner in node.nodes), node.id))
-        if node.id in origins:
-            markers.append(citations.mechanism(mechanism, origins[node.id]))
-            change = split(origins[node.id].fix.get(language), CHANGE_WORDS)[0]
-        else:
-            markers.append(citations.case(cases[node.id]))
-            change = split(_fix_here(cases[node.id], context, language), CHANGE_WORDS)[0]
-        supports = node.supports or tuple(statement for inner in node.nodes for statement in inner.supports)
-        item = f"**{node.title}** [{markers[-1]}]{_basis(supports[:1], language)}"
-        item += messages("change", language, change=change) if change else ""
-        if known is not None and known.level == "case" and known.id != node.id:
-            markers.append(citations.case(known))
-            title, cited = known.title.get(language), f"[{markers[-1]}]"
-            same = repeats_title(title, node.title)
-            item += f" {cited}" if same else messages("known_case", language, title=title, marker=cited)
-        items.append(item)
-    body = "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
-    return _list("origins", items, markers, body)
+def cause(page: Page) -> Sections:
+    assert page.subject is not None
+    return page.headed("cause", (*passages.going_on(page.subject, page.diagnosis, page.citations), *page.told.why))
 
 
-def _basis(statements: Sequence[StatementView], language: str) -> str:
-    """What speaks for a cause, as the end of its line."""
-    texts = tuple(dict.fromkeys(statement.text for statement in statements))[:MAX_REASONS]
-    return (
-        messages("because", language, reasons=joined(texts, language)) if texts else "。" if language == "zh" else "."
-    )
+def cause_alone(page: Page) -> Sections:
+    """The cause without the mechanism behind it."""
+    return page.headed("cause", page.told.why)
 
 
-def config_faults(diagnosis: Diagnosis, context: Context) -> tuple[Finding, ...]:
-    """Faults found in a configuration that nobody complained about; they are what such an answer is about."""
-    if diagnosis.verdict == "no_fault" or complaint(context):
-        return ()
-    if diagnosis.lead is not None and context.evidence.question.strip():
-        return ()
-    return tuple(f for f in diagnosis.findings if f.severity is not Severity.INFO and f.concludes == "fault")
+def cause_mechanism(page: Page) -> Sections:
+    mechanism = page.belief.weighed.mechanism
+    _, rest = split(mechanism.section("cause", page.language), CAUSE_WORDS)
+    return page.headed("cause", cited("cause", rest, page.citations.mechanism(mechanism)))
 
 
-def urgent(diagnosis: Diagnosis) -> tuple[Finding, ...]:
-    """What is wrong in the input of an answer that names no cause: findings about the question, or errors."""
-    if diagnosis.verdict == "no_fault":
-        return ()
-    faults = [f for f in diagnosis.findings if f.severity is not Severity.INFO and f.concludes == "fault"]
-    related = [f for f in faults if f in diagnosis.related]
-    return tuple(related or (f for f in faults if f.severity is Severity.ERROR))
+def seen(page: Page) -> Sections:
+    told = page.told
+    return page.seen([f for f in (*told.proofs, *told.others) if f not in told.said])
 
 
-def _config_faults(faults: Sequence[Finding], context: Context, citations: Citations) -> Iterator[Section]:
-    """The faults with their fixes, and one patch for all of them."""
-    language = citations.language
-    yield Section(kind="lead", body=messages("lead.config_faults", language, count=len(grouped(faults))))
-    yield from _seen("problems", faults, citations, fixes=True)
-    repair = context.report.repair
+def seen_related(page: Page) -> Sections:
+    return page.seen(page.diagnosis.related)
+
+
+def seen_urgent(page: Page) -> Sections:
+    return page.seen(page.urgent, fixes=True)
+
+
+def problems(page: Page) -> Sections:
+    return passages.seen("problems", page.urgent, page.citations, fixes=True)
+
+
+def full_fix(page: Page) -> Sections:
+    return page.headed("fix_full", page.told.more_fix)
+
+
+def whole_fix(page: Page) -> Sections:
+    """The whole fix, where its beginning is not among the first sections."""
+    return page.headed("fix_full", (*page.told.fix, *page.told.more_fix))
+
+
+def patch_others(page: Page) -> Sections:
+    return page.patch(page.told.others)
+
+
+def patch_related(page: Page) -> Sections:
+    return page.patch(page.diagnosis.related)
+
+
+def patch_urgent(page: Page) -> Sections:
+    return page.patch(page.urgent, words=False)
+
+
+def patch_proofs(page: Page) -> Sections:
+    return page.patch(page.proofs)
+
+
+def patch_unproven(page: Page) -> Sections:
+    proofs = page.proofs
+    return page.patch([f for f in page.diagnosis.related if page.subject is not None and f not in proofs])
+
+
+def patch_faults(page: Page) -> Sections:
+    """One patch for all faults, where there is one."""
+    repair = page.context.report.repair
     if repair is None or not repair.patch:
-        yield from _headed("patch", _patch(faults, context, citations, len(faults), words=False), language)
-        return
-    note = messages("one_patch", language, count=len(grouped(faults)))
-    diff = _diff(repair.patch, repair.clears, repair.appears, context, citations)
-    yield from _headed("patch", (*_plain("change", note), *diff), language)
+        return page.patch(page.urgent, len(page.urgent), words=False)
+    note = page.says("one_patch", count=len(grouped(page.urgent)))
+    diff = passages.diff(repair.patch, repair.clears, repair.appears, page.context, page.citations)
+    return page.headed("patch", (*plain("change", note), *diff))
 
 
-def _confidence(cause: Cause, language: str, *, answered: bool = False) -> str:
-    grade = messages(f"grade.{cause.case.evidence}", language)
-    if answered and cause.confidence == "low":
-        return messages("not_sure", language, grade=grade)
-    confidence = messages(f"confidence.{cause.confidence}", language)
-    return messages("sure", language, confidence=confidence, grade=grade)
+def names(page: Page) -> Sections:
+    return passages.names(page.subject.case, page.context, page.language) if page.subject is not None else ()
 
 
-def _likely(cause: Cause | None, diagnosis: Diagnosis, context: Context, citations: Citations) -> Iterator[Section]:
-    """The best candidate of an answer that asks back, what would repair it, and what would not help."""
-    if cause is None:
-        return
-    language, case = citations.language, cause.case
-    marker = citations.case(case)
-    proofs = [f for f in context.report.fired if f in cause.findings]
-    body = f"**{case.title.get(language)}** [{marker}]\n\n{_confidence(cause, language)}"
-    yield from _headed("likely", _plain("likely", body, marker), language)
-    because, why, said = _because(case, proofs, citations)
-    yield from because
-    fix, more = _fix(case, proofs, context, marker, citations)
-    yield from _headed("fix", fix, language)
-    verify, confirm = _verify(case.section("confirm", language), marker, language)
-    yield from verify
-    others = [f for f in diagnosis.related if f not in proofs]
-    yield from _hidden(_headed("cause", why, language))
-    seen = _seen("seen", [f for f in (*proofs, *others) if f not in said], citations)
-    yield from _hidden(_headed("seen", seen, language))
-    yield from _hidden(_headed("fix_full", more, language))
-    yield from _hidden(_headed("patch", _patch(others, context, citations), language))
-    yield from _hidden(_headed("confirm", confirm, language))
-    yield from _hidden(_headed("refuted", _refuted(case, marker, language), language))
+def refuted(page: Page) -> Sections:
+    assert page.subject is not None
+    return page.headed("refuted", passages.refuted(page.subject.case, page.told.marker, page.language))
 
 
-def _refuted(case: Case, marker: int, language: str) -> Sections:
-    stop = "。" if language == "zh" else "."
-    items = [
-        f"**{r.claim.get(language).rstrip('.。')}{stop}** {r.why.get(language)} [{marker}]" for r in case.refutations
-    ]
-    return _list("refuted", items, [marker])
+def confirm(page: Page) -> Sections:
+    return page.headed("confirm", page.told.confirm)
 
 
-def _marked(text: str, marker: int) -> str:
-    """A text with its marker: after the last word, but never on the line that closes a code block."""
-    text = text.rstrip()
-    if not text:
-        return ""
-    return f"{text}\n\n[{marker}]" if text.endswith("```") else f"{text} [{marker}]"
+def whole_confirm(page: Page) -> Sections:
+    return page.headed("confirm", (*page.told.verify, *page.told.confirm))
 
 
-def _fix(
-    case: Case, proofs: Sequence[Finding], context: Context, marker: int, citations: Citations
-) -> tuple[Sections, Sections]:
-    """The change of the rules that fired with its diff, else the beginning of the case's; then the rest of the text.
-
-    What the case says for other releases and frameworks than the run's comes last.
-    """
-    language = citations.language
-    text, elsewhere = concerning(case.section("fix", language), case, context.evidence)
-    other = _cited("fix", elsewhere, marker)
-    change = _patch(proofs, context, citations)
-    if change:
-        if any(section.kind == "diff" for section in change):
-            text = without_diffs(text)
-        return change, (*_cited("fix", text, marker), *_names(case, context, language), *other)
-    head, rest = split(text, FIX_WORDS)
-    return (*_cited("fix", head, marker), *_names(case, context, language)), (*_cited("fix", rest, marker), *other)
+def confirm_mechanism(page: Page) -> Sections:
+    return page.headed("confirm", _confirmed_mechanism(page)[1])
 
 
-def _fix_here(case: Case, context: Context, language: str) -> str:
-    """A case's fix without what it says for other releases and frameworks."""
-    return concerning(case.section("fix", language), case, context.evidence)[0]
+def checked(page: Page) -> Sections:
+    return page.headed("checkup", listing("checkup", list(checkup(page.context, page.language)), ()))
 
 
-def _names(case: Case, context: Context, language: str) -> Sections:
-    """The names of the recommended options in the user's framework, if it spells them differently."""
-    framework, pairs = other_names(case, context.evidence)
-    names = ", ".join(f"`{there}` → `{here}`" for there, here in pairs)
-    return _plain("names", messages("names_here", language, framework=framework, names=names) if names else "")
+def first_asks(page: Page) -> Sections:
+    return tuple(page.asks[0])
 
 
-def _patch(
-    fired: Sequence[Finding], context: Context, citations: Citations, most: int = 1, *, words: bool = True
-) -> Sections:
-    """The first fixes, those before others that edit the user's own text: each diff before what it is in ``words``."""
-    sections: list[Section] = []
-    fixable = sorted((f for f in fired if f.fixes), key=lambda f: not any(fix.patch for fix in f.fixes))
-    for finding in fixable[:most]:
-        view = finding_view(finding, citations.language)
-        sections += _diff(view.patch, view.clears, view.appears, context, citations) if view.patch else ()
-        sections += _plain("change", _in_words(finding.fixes, citations.language)) if words else ()
-    return tuple(sections)
+def more_asks(page: Page) -> Sections:
+    return tuple(page.asks[1])
 
 
-def _in_words(fixes: Sequence[Fix], language: str, most: int = CHANGE_WORDS) -> str:
-    """The fixes in words as far as they are short, always with one that has a patch, and then without alternatives."""
-    texts = [fix.text.get(language) for fix in fixes]
-    patched = any(fix.patch for fix in fixes)
-    needed = next((number for number, fix in enumerate(fixes) if fix.patch), 0)
-    chosen: list[int] = []
-    for number, text in enumerate(texts):
-        if number != needed and patched and fixes[number].alternative:
-            continue
-        if number == needed or word_count(" ".join((*(texts[each] for each in chosen), text, texts[needed]))) <= most:
-            chosen.append(number)
-    return in_words([fixes[number] for number in chosen], language)
+def asks(page: Page) -> Sections:
+    return passages.asks(page.diagnosis, page.language)
 
 
-def _diff(
-    patch: str, clears: Sequence[str], appears: Sequence[str], context: Context, citations: Citations
-) -> Sections:
-    """A fenced diff, and what the rules say once it is applied."""
-    language, titles = citations.language, context.report.titles
-    note = messages("patch", language, count=len(clears)) if clears else ""
-    markers = {rule: citations.rule_page(rule, titles[rule]) for rule in appears if rule in titles}
-    if markers:
-        named = [f"{titles[rule].get(language)} [{marker}]" for rule, marker in markers.items()]
-        note += messages("appears", language, count=len(named), titles=joined(named, language))
-    fence = fence_around(patch)
-    return _plain("diff", f"{fence}diff\n{patch.rstrip()}\n{fence}\n{note}".rstrip(), *markers.values())
+def others(page: Page) -> Sections:
+    return page.others
 
 
-def _seen(kind: str, findings: Sequence[Finding], citations: Citations, *, fixes: bool = False) -> Sections:
-    """One entry for findings that say the same, with their places; with ``fixes`` each begins with its change."""
-    language = citations.language
-    lines, items, markers = [], [], []
-    for group in grouped(findings):
-        finding = group[0]
-        markers.append(citations.rule(finding))
-        message = finding.message.get(language)
-        if fixes and finding.fixes:
-            message = f"**{_in_words(finding.fixes, language, BOLD_WORDS)}** {split(message, CHANGE_WORDS)[0]}"
-        items.append(f"{message} [{markers[-1]}]" + (f" ({more})" if (more := _files(group, language)) else ""))
-        lines.append(f"- {items[-1]}")
-        for span in merged_evidence(group)[:MAX_EVIDENCE]:
-            where = place(span, language)
-            if span.default:
-                lines.append("  - " + messages("default", language, place=where))
-            else:
-                markers.append(citations.place(span))
-                quoted = messages("at", language, place=where, text=quote(span).replace("`", "'"))
-                lines.append(f"  - {quoted} [{markers[-1]}]")
-    return _list(kind, items, markers, "\n".join(lines))
+def listed(page: Page) -> Sections:
+    return passages.listed(page.diagnosis, page.context, page.subject, page.citations, page.urgent)
 
 
-def _others(diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations) -> Sections:
-    """The other causes; where the answer asks back, each with what speaks for it and its change.
-
-    After a mechanism its own causes are listed already.
-    """
-    language, belief = citations.language, diagnosis.mechanism
-    items, markers = [], []
-    for cause in diagnosis.causes:
-        if cause is lead or (belief is not None and cause in belief.causes):
-            continue
-        markers.append(citations.case(cause.case))
-        confidence = messages(f"confidence.{cause.confidence}", language)
-        title, marker = cause.case.title.get(language), f"[{markers[-1]}]"
-        item = messages("candidate", language, title=title, confidence=confidence, marker=marker)
-        if diagnosis.verdict == "need_input":
-            item += _basis(tuple(Reasons(cause, context, language).supports()), language)
-            item += messages(
-                "change", language, change=split(_fix_here(cause.case, context, language), CHANGE_WORDS)[0]
-            )
-        items.append(item)
-    named = lead is not None or belief is not None or diagnosis.verdict != "need_input"
-    return _headed("other" if named else "candidates", _list("other", items, markers), language)
+def folded(page: Page) -> Sections:
+    """Nothing: the slots after it are folded."""
+    return ()
 
 
-def _asks(diagnosis: Diagnosis, language: str) -> Sections:
-    views = [project(MissingView, item, language) for item in diagnosis.missing]
-    items = [f"{view.ask} {view.why}" for view in views]
-    body = "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
-    name = "decide" if diagnosis.verdict == "need_input" else "ask"
-    return _headed(name, _list("ask", items, (), body), language)
+BEGINNING: Sequence[Slot] = (receipt, supposed)
+LAYOUT: Mapping[str, Sequence[Slot]] = {
+    "cause": (
+        *(lead_cause, confidence, because, fix, verify),
+        *(folded, cause, seen, full_fix, patch_others, refuted, confirm),
+    ),
+    "healthy": (lead_cause, grade, because, folded, cause, seen, whole_fix, patch_others, refuted, whole_confirm),
+    "brief_cause": (lead_cause, confidence, fix),
+    "brief_healthy": (lead_cause, grade),
+    "likely": (
+        *(lead_open, likely, because, fix, verify),
+        *(folded, cause_alone, seen, full_fix, patch_others, confirm, refuted),
+    ),
+    "mechanism": (
+        *(lead_mechanism, because_mechanism, origins, patch_related, verify_mechanism),
+        *(folded, cause_mechanism, seen_related, confirm_mechanism),
+    ),
+    "faults": (lead_faults, problems, patch_faults),
+    "open": (lead_open, seen_urgent, patch_urgent),
+}
+"""By `kind_of`, between the beginning and the end."""
+ASKING: Sequence[Slot] = (first_asks, others, folded, more_asks, listed)
+ENDING: Sequence[Slot] = (folded, others, asks, listed)
+WRITTEN: Sequence[Slot] = (names, patch_proofs, folded, patch_unproven, others, asks, listed)
+"""After a model's explanation of the first cause."""
 
 
-def _listed(
-    diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations, shown: Sequence[Finding] = ()
-) -> Sections:
-    """The findings that no section before shows."""
-    if lead is not None or diagnosis.mechanism is not None:
-        shown = (*shown, *diagnosis.related, *(lead.findings if lead is not None else ()))
-    others = [f for f in diagnosis.findings or context.report.fired if f not in shown]
-    return _headed("listed", _seen("listed", others, citations), citations.language)
+def kind_of(draft: Draft, faults: Sequence[Finding]) -> str:
+    """The row of `LAYOUT`. ``faults`` are those of a configuration that nobody complained about."""
+    diagnosis = draft.diagnosis
+    if faults:
+        return "faults"
+    if diagnosis.mechanism is not None:
+        return "mechanism"
+    if diagnosis.lead is None:
+        return "likely" if diagnosis.likely is not None else "open"
+    kind = "healthy" if diagnosis.verdict == "no_fault" else "cause"
+    return f"brief_{kind}" if draft.supposed is not None and repeats(draft) else kind
 
 
-def _hidden(sections: Iterable[Section]) -> Sections:
-    return tuple(replace(section, folded=True) for section in sections)
-
-
-def _plain(kind: str, body: str, *markers: int) -> Sections:
-    return (Section(kind=kind, body=body, markers=markers),) if body.strip() else ()
-
-
-def _cited(kind: str, text: str, marker: int) -> Sections:
-    return _plain(kind, _marked(text, marker), marker)
-
-
-def _list(kind: str, items: Sequence[str], markers: Sequence[int], body: str = "") -> Sections:
-    if not items:
-        return ()
-    body = body or "\n".join(f"- {item}" for item in items)
-    return (Section(kind=kind, body=body, items=tuple(items), markers=tuple(dict.fromkeys(markers))),)
-
-
-def _headed(name: str, sections: Sections, language: str) -> Sections:
+def composed(draft: Draft, citations: Citations) -> Sections:
+    """The text without a model."""
+    diagnosis, language = draft.diagnosis, citations.language
+    sections = short_reply(draft.message, diagnosis, draft.context.intent, citations.case, language)
     if not sections:
-        return ()
-    return (replace(sections[0], heading=messages(f"headings.{name}", language)), *sections[1:])
+        faults = passages.config_faults(diagnosis, draft.context)
+        kind = kind_of(draft, faults)
+        subject = diagnosis.likely if faults else diagnosis.lead or diagnosis.likely
+        page = Page(draft, citations, subject, passages.urgent(diagnosis) if kind == "open" else faults)
+        asking = diagnosis.verdict == "need_input" and not faults
+        ending = ASKING if asking else (checked, *ENDING) if diagnosis.verdict == "no_fault" else ENDING
+        slots = (*_filled(page, (*BEGINNING, changes, unchanged)), *_filled(page, LAYOUT[kind]))
+        sections = fold((*slots, *_filled(page, ending)))
+    if any(section.kind == "lead" for section in sections):
+        sections = _with_messages(sections, draft, citations)
+        sections = (*sections, *similar_section(draft.similar, language))
+    return _with_differences(sections, draft, language)
+
+
+def written(draft: Draft, citations: Citations, text: Section) -> Sections:
+    """A model's text between the program's own sections."""
+    page = Page(draft, citations, next(iter(draft.diagnosis.causes), None))
+    before = beginning(draft, citations)
+    citations.use(text.markers)
+    printed = messages_section(draft.printed, draft.knowledge.published, citations, citations.language)
+    _, more = differences(draft, citations.language)
+    after = (*_filled(page, WRITTEN), *printed, *similar_section(draft.similar, citations.language), *more)
+    return (*before, text, *sorted(after, key=lambda section: section.folded))
+
+
+def appended(draft: Draft, citations: Citations, text: Section, sources: Sequence[Citation]) -> Sections:
+    """A model's text after the program's own, which names no cause; its sources are numbered anew."""
+    sections = composed(draft, citations)
+    cited = {source.marker: source for source in sources}
+    numbers = {marker: citations.cite(cited[marker]) for marker in text.markers}
+    body = with_markers(text.body, {marker: f"[{number}]" for marker, number in numbers.items()})
+    added = Section(kind="added", body=messages("added", citations.language))
+    return (*sections, added, replace(text, body=body, markers=tuple(numbers.values())))
+
+
+def beginning(draft: Draft, citations: Citations) -> Sections:
+    """The sections before a text that a model writes."""
+    page = Page(draft, citations)
+    return (*_filled(page, BEGINNING), *differences(draft, citations.language)[0])
+
+
+def repeats(draft: Draft) -> bool:
+    """Whether the previous answer had the same verdict and first cause, and this message adds no new evidence."""
+    turns, diagnosis, evidence = draft.message.turns, draft.diagnosis, draft.context.evidence
+    if draft.changes is not None or not turns or not diagnosis.causes:
+        return False
+    spans = [option.span for option in evidence.run.options]
+    spans += [row.span for row in evidence.rows]
+    spans += [trace.span for trace in evidence.tracebacks]
+    if any(span.attachment is None for span in spans):
+        return False
+    previous = turns[-1]
+    return previous.verdict == diagnosis.verdict and previous.causes[:1] == (diagnosis.causes[0].case.id,)
+
+
+def _filled(page: Page, slots: Sequence[Slot]) -> Iterator[Section]:
+    behind = False
+    for slot in slots:
+        behind = behind or slot is folded
+        sections = slot(page)
+        yield from hidden(sections) if behind else sections
+
+
+def _confirmed_mechanism(page: Page) -> tuple[Sections, Sections]:
+    mechanism = page.belief.weighed.mechanism
+    marker = page.citations.mechanism(mechanism)
+    return passages.verify(mechanism.section("confirm", page.language), marker, page.language)
+
+
+def _with_messages(sections: Sections, draft: Draft, citations: Citations) -> Sections:
+    """With what the messages of frameworks say: last if the answer rests on a cause, else behind its first words."""
+    printed = messages_section(draft.printed, draft.knowledge.published, citations, citations.language)
+    if draft.diagnosis.verdict in GROUNDED:
+        return fold((*sections, *hidden(printed)))
+    at = _first_heading(sections)
+    return fold((*sections[:at], *printed, *sections[at:]))
+
+
+def _with_differences(sections: Sections, draft: Draft, language: str) -> Sections:
+    """With what differs from the run that works, behind the first words."""
+    shown, more = differences(draft, language)
+    at = _first_heading(sections)
+    end = max(at, next((n for n, section in enumerate(sections) if section.folded), len(sections)))
+    return (*sections[:at], *shown, *sections[at:end], *more, *sections[end:])
+
+
+def _first_heading(sections: Sections) -> int:
+    return next((number for number, section in enumerate(sections) if section.heading), len(sections))

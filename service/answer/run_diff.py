@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 
-from trainmedic.kb.engine.audit import audit
 from trainmedic.kb.engine.curve_comparison import CurveParting
-from trainmedic.kb.engine.defect import DefectSet
 from trainmedic.kb.engine.mechanism import Mechanism
 from trainmedic.kb.engine.run_diff import Side, diff_runs
-from trainmedic.kb.engine.upgrades import releases_of
-from trainmedic.kb.model.evidence import Evidence
-from trainmedic.kb.model.report import Report
 from trainmedic.kb.projection import project
 from trainmedic.service.answer.audit import defect_view
 from trainmedic.service.answer.citations import code, place
 from trainmedic.service.answer.messages import messages
-from trainmedic.service.answer.schema import Answer, CurveView, DifferenceView, DiffView, Section, TwoRunsView, markdown
+from trainmedic.service.answer.schema import CurveView, DifferenceView, DiffView, Section, TwoRunsView
 from trainmedic.service.answer.series import series_views
 from trainmedic.service.answer.views import finding_view, receipt_view, run_view, signal_view
+from trainmedic.service.pipeline import Draft
 
+Sections = tuple[Section, ...]
 MOST_SHOWN = 5
 """Differences before the fold."""
 MOST_LISTED = 30
-
-
-def side_of(evidence: Evidence, report: Report, defects: DefectSet) -> Side:
-    return Side(evidence=evidence, report=report, defects=audit(defects.all, evidence, releases_of(defects.all)))
 
 
 def diff_view(good: Side, bad: Side, mechanisms: Iterable[Mechanism], language: str) -> DiffView:
@@ -47,40 +39,27 @@ def diff_view(good: Side, bad: Side, mechanisms: Iterable[Mechanism], language: 
     )
 
 
-def two_runs_view(good: Side, bad: Side, mechanisms: Iterable[Mechanism], language: str) -> TwoRunsView:
-    diff = diff_runs(good, bad, mechanisms)
-    works, fails = (
-        tuple(source.name for source in side.evidence.sources if source.name is not None) for side in (good, bad)
-    )
+def two_runs_view(draft: Draft) -> TwoRunsView | None:
+    if draft.runs is None:
+        return None
+    good, diff = draft.runs.works.evidence, draft.runs.diff
     return TwoRunsView(
-        works=works,
-        fails=fails,
-        differences=tuple(project(DifferenceView, difference, language) for difference in diff.differences),
+        works=tuple(source.name for source in good.sources if source.name is not None),
+        fails=draft.runs.fails,
+        differences=tuple(project(DifferenceView, difference, draft.language) for difference in diff.differences),
         curves=tuple(map(_curve, diff.curves)),
-        series=series_views(good.evidence),
-        receipt=receipt_view(good.evidence.receipt),
+        series=series_views(good),
+        receipt=receipt_view(good.receipt),
     )
 
 
-def with_comparison(answer: Answer, view: TwoRunsView | None) -> Answer:
-    """The answer with what differs from the run that works behind its first words."""
-    if view is None:
-        return answer
-    at = next((number for number, section in enumerate(answer.sections) if section.heading), len(answer.sections))
-    shown, hidden = _sections(view, answer.language)
-    first_folded = next((n for n, section in enumerate(answer.sections) if section.folded), len(answer.sections))
-    first_folded = max(at, first_folded)
-    sections = (
-        *answer.sections[:at],
-        shown,
-        *answer.sections[at:first_folded],
-        *hidden,
-        *answer.sections[first_folded:],
-    )
-    return replace(answer, answer=markdown(sections), sections=sections, comparison=view)
+def differences(draft: Draft, language: str) -> tuple[Sections, Sections]:
+    """What differs from the run that works, as sections before and behind the fold."""
+    view = two_runs_view(draft)
+    return _sections(view, language) if view is not None else ((), ())
 
 
-def _sections(view: TwoRunsView, language: str) -> tuple[Section, Sequence[Section]]:
+def _sections(view: TwoRunsView, language: str) -> tuple[Sections, Sections]:
     """The differences that explain the failure, or else the first ones with a known effect; and all others, folded."""
     listed = view.differences[:MOST_LISTED]
     explaining = [item for item in listed if item.explains]
@@ -94,10 +73,10 @@ def _sections(view: TwoRunsView, language: str) -> tuple[Section, Sequence[Secti
     section = Section(kind="differences", heading=heading, body="\n".join([*intro, *lines]), items=(*items, *parts[:1]))
     rest = (*(_item(item, language) for item in others), *parts[1:])
     if not rest:
-        return section, ()
+        return (section,), ()
     body = "\n".join(f"- {item}" for item in rest)
     more = messages("headings.more_differences", language)
-    return section, (Section(kind="differences", heading=more, body=body, items=rest, folded=True),)
+    return (section,), (Section(kind="differences", heading=more, body=body, items=rest, folded=True),)
 
 
 def _item(item: DifferenceView, language: str) -> str:

@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from trainmedic.kb.projection import project
 from trainmedic.kb.threads.thread import SimilarThread
 from trainmedic.service.answer.citations import harmless
 from trainmedic.service.answer.messages import messages
-from trainmedic.service.answer.schema import Answer, Section, SimilarView, markdown
+from trainmedic.service.answer.schema import Section, SimilarView
 
 MOST_QUOTED = 2
 """Passages of a resolution in the answer's text; the others are only in its fields."""
 
 
-def with_similar(answer: Answer, threads: Sequence[SimilarThread]) -> Answer:
-    """The answer with the similar reports as its last section. A reply that diagnoses nothing keeps its text."""
-    views = tuple(_view(item) for item in threads)
-    if not views or not any(section.kind == "lead" for section in answer.sections):
-        return replace(answer, similar=views)
-    items = tuple(_item(view, answer.language) for view in views)
-    section = Section(
-        kind="similar",
-        heading=messages("headings.similar", answer.language),
-        body="\n".join(f"- {item}" for item in items),
-        items=items,
-        folded=True,
-    )
-    sections = (*answer.sections, section)
-    return replace(answer, answer=markdown(sections), sections=sections, similar=views)
+def similar_section(threads: Sequence[SimilarThread], language: str) -> tuple[Section, ...]:
+    """The similar reports as the last section of an answer."""
+    items = tuple(_item(similar_view(item), language) for item in threads)
+    heading, body = messages("headings.similar", language), "\n".join(f"- {item}" for item in items)
+    return (Section(kind="similar", heading=heading, body=body, items=items, folded=True),) if items else ()
 
 
-def _view(item: SimilarThread) -> SimilarView:
+def similar_view(item: SimilarThread) -> SimilarView:
     thread = item.thread
     url = thread.url if thread.url.startswith(("https://", "http://")) else None
     return project(SimilarView, thread, url=url, likeness=round(item.likeness, 4))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment, Source
 
 MAX_STORED = 1_000_000
@@ -38,3 +40,25 @@ def turn_of(
         verdict=verdict,
         causes=causes,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is stored of a question beside its answer: ``sources`` are its own files, masked.
+
+    ``continues``: it follows turns of a stored conversation.
+    """
+
+    evidence: Evidence
+    sources: tuple[Source, ...]
+    index_id: str
+    owner: str
+    continues: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sightings:
+    """How many conversations were about something, and when the last one was."""
+
+    count: int
+    last: datetime

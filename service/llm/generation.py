@@ -8,10 +8,10 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from types import MappingProxyType
 
-from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.prompts import Prompt, build, system_text
 from trainmedic.service.llm.stream_filter import StreamFilter
+from trainmedic.service.pipeline import Draft
 
 RETRY_SHARE = 0.7
 """The share of the context for a second prompt, after the endpoint has refused the first as too long."""
@@ -23,7 +23,7 @@ class Generation:
     ``first`` is the time of the first piece (`time.perf_counter`); ``cut``: the token limit ended the text.
     """
 
-    def __init__(self, prepared: PreparedAnswer, model: ChatModel) -> None:
+    def __init__(self, prepared: Draft, model: ChatModel) -> None:
         self._prepared = prepared
         self._model = model
         self._parts: list[str] = []

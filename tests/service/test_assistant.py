@@ -17,7 +17,8 @@ from tests.incidents import INCIDENTS, KTO_COMMAND, Incident
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import to_json
-from trainmedic.service.advisor import Advisor, PreparedAnswer
+from trainmedic.service import pipeline
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import Delta, Draft, final_answer
@@ -100,7 +101,7 @@ def ask(
 class Unclear(Advisor):
     """Finds nothing, unless the question comes in other words too."""
 
-    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> pipeline.Draft:
         """What the real one finds, or less of it."""
         found = super().prepare(request, trace_id, restated)
         if restated:

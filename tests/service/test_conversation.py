@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Advisor, PreparedAnswer
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer, CauseView
 from trainmedic.service.api.openai import Completion
 from trainmedic.service.dialogue.conversation import MAX_CHARACTERS, MAX_TURNS
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.prompts import build
+from trainmedic.service.pipeline import Draft
 from trainmedic.ui.chat.texts import examples
 
 CONVERSATIONS = Path(__file__).parent / "conversations.jsonl"
@@ -36,7 +37,7 @@ def files(turn: Mapping[str, Any]) -> tuple[Attachment, ...]:
     return tuple(Attachment(**each) for each in turn["attachments"])
 
 
-def told(advisor: Advisor, turns: Sequence[Mapping[str, Any]], conversation: str) -> PreparedAnswer:
+def told(advisor: Advisor, turns: Sequence[Mapping[str, Any]], conversation: str) -> Draft:
     """The last turn's answer, with all that it rests on."""
     for turn in turns:
         request = Ask(question=turn["question"], attachments=files(turn), conversation_id=conversation)
@@ -45,7 +46,7 @@ def told(advisor: Advisor, turns: Sequence[Mapping[str, Any]], conversation: str
     return prepared
 
 
-def said(advisor: Advisor, *questions: str) -> PreparedAnswer:
+def said(advisor: Advisor, *questions: str) -> Draft:
     turns: list[dict[str, Any]] = [{"question": question, "attachments": []} for question in questions]
     turns[0]["attachments"] = [{"name": KTO.name, "content": SCRIPT}]
     return told(advisor, turns, "c")

@@ -23,15 +23,16 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import plain
-from trainmedic.service.advisor import Advisor, PreparedAnswer
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import Delta
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.service.llm.prompts import Prompt, build, system_text
-from trainmedic.service.llm.verified_answer import grounding_of, verified_answer
+from trainmedic.service.llm.verified_text import grounding_of, verified_answer
 from trainmedic.service.llm.verify import verify
+from trainmedic.service.pipeline import Draft
 from trainmedic.ui.app import load_agent
 
 SET = Path(__file__).parents[1] / "injection" / "attempts.jsonl"
@@ -110,20 +111,20 @@ def decided(answer: Answer) -> str:
     return json.dumps(parts, ensure_ascii=False, sort_keys=True)
 
 
-def prepared_with(advisor: Advisor, incident: Incident, attempt: dict[str, str]) -> tuple[PreparedAnswer, Advisor]:
+def prepared_with(advisor: Advisor, incident: Incident, attempt: dict[str, str]) -> tuple[Draft, Advisor]:
     if attempt["into"] == "case":
         advisor = poisoned(advisor, incident.case, attempt["content"])
     return advisor.prepare(injected(asked(incident, attempt["language"]), attempt)), advisor
 
 
-def prompt_of(prepared: PreparedAnswer) -> Prompt:
+def prompt_of(prepared: Draft) -> Prompt:
     async def count(texts: Sequence[str]) -> list[int]:
         return [len(text) // 4 for text in texts]
 
     return asyncio.run(build(prepared, count, context_tokens=16_384, max_tokens=900))
 
 
-def obeying(prepared: PreparedAnswer, prompt: Prompt) -> str:
+def obeying(prepared: Draft, prompt: Prompt) -> str:
     """What a model writes that does all it is told: it repeats what it sees, and says what it must not."""
     seen = "\n".join(message.content for message in prompt.messages)
     refuted = [each.claim.get(prepared.answer.language) for each in prepared.diagnosis.causes[0].case.refutations]
@@ -144,7 +145,7 @@ def obeying(prepared: PreparedAnswer, prompt: Prompt) -> str:
     )
 
 
-def removed(prepared: PreparedAnswer) -> list[str]:
+def removed(prepared: Draft) -> list[str]:
     """Options that a patch takes away."""
     found: set[str] = set()
     for patch in (fix.patch or "" for finding in prepared.context.report.fired for fix in finding.fixes):

@@ -19,11 +19,12 @@ from tests.bots.fakes import FakeDingTalk, FakeFeishu, served
 from trainmedic.ingest.build import build
 from trainmedic.ingest.document import Raw
 from trainmedic.kb.trace import trace_of
-from trainmedic.service.advisor import Advisor, PreparedAnswer
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.access import Access
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.gate import Gate
 from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.pipeline import Draft
 from trainmedic.service.settings import Settings, load_settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
@@ -171,7 +172,7 @@ class Failing(Advisor):
     def snapshot(self) -> Advisor:
         return self
 
-    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> Draft:
         raise RuntimeError(request.question)
 
 

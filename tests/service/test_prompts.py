@@ -13,7 +13,7 @@ from tests.incidents import INCIDENTS, KTO_COMMAND
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.model.report_view import MissingView
-from trainmedic.service.advisor import Advisor, PreparedAnswer
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.citations import MAX_QUOTE
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.prompts import Prompt, build, sources_of, system_text
@@ -28,6 +28,7 @@ from trainmedic.service.llm.prompts.build import (
     excerpt,
 )
 from trainmedic.service.llm.prompts.sources import MAX_FINDINGS
+from trainmedic.service.pipeline import Draft
 
 KTO = INCIDENTS[0]
 NAN_LOG = "".join(f"{{'loss': nan, 'grad_norm': nan, 'epoch': {n / 1000}}}\n" for n in range(900))
@@ -41,7 +42,7 @@ async def words(texts: Sequence[str]) -> list[int]:
     return [len(re.findall(r"\w+|[^\w\s]", text)) for text in texts]
 
 
-def built(prepared: PreparedAnswer, context_tokens: int = PLENTY, max_tokens: int = 500) -> Prompt:
+def built(prepared: Draft, context_tokens: int = PLENTY, max_tokens: int = 500) -> Prompt:
     return asyncio.run(build(prepared, words, context_tokens=context_tokens, max_tokens=max_tokens))
 
 
@@ -49,7 +50,7 @@ def user(prompt: Prompt) -> str:
     return prompt.messages[1].content
 
 
-def about(advisor: Advisor, question: str = KTO.en, *files: Attachment, language: str = "auto") -> PreparedAnswer:
+def about(advisor: Advisor, question: str = KTO.en, *files: Attachment, language: str = "auto") -> Draft:
     return advisor.prepare(Ask(question=question, attachments=files or KTO.files, language=language))  # type: ignore[arg-type]
 
 
@@ -280,7 +281,7 @@ def test_a_long_earlier_question_is_shortened(advisor: Advisor) -> None:
 # --- how it is counted ----------------------------------------------------------------------------------------------
 
 
-def counted(prepared: PreparedAnswer, context_tokens: int, per_word: int = 1) -> tuple[Prompt, list[int]]:
+def counted(prepared: Draft, context_tokens: int, per_word: int = 1) -> tuple[Prompt, list[int]]:
     """The prompt, and how many texts were counted each time."""
     asked: list[int] = []
 
