@@ -83,12 +83,13 @@ class Advisor:
             span.set_attribute("trainmedic.causes", causes)
             for stage, milliseconds in draft.timings_ms.items():
                 span.set_attribute(f"trainmedic.{stage}_ms", milliseconds)
+        seen = self.memory.seen_before(evidence, verdict, causes, request.conversation_id or "", request.owner)
         return replace(
             draft,
             trace_id=trace_id,
             recalled=recalled,
             embedded_percent=self.embedded_percent,
-            sightings=self.memory.seen_before(evidence, verdict, causes, request.conversation_id or "", request.owner),
+            sightings=(seen.count, seen.last.date().isoformat()) if seen is not None else None,
         )
 
     def compose(self, draft: Draft, written: Written | None = None) -> Answer:

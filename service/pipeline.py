@@ -6,7 +6,7 @@ Nothing is composed and nothing is stored here; `service.answer.assemble` makes 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
@@ -26,9 +26,9 @@ from trainmedic.kb.threads.thread import SimilarThread
 from trainmedic.service.dialogue.conversation import Message, message_of
 from trainmedic.service.dialogue.difference import Difference
 from trainmedic.service.dialogue.intent import Relation, understand
-from trainmedic.service.dialogue.query import build_query
+from trainmedic.service.dialogue.query import Query, build_query
 from trainmedic.service.dialogue.request import Ask, safely_named
-from trainmedic.service.dialogue.turn import Asked, Sightings, Turn
+from trainmedic.service.dialogue.turn import Asked, Turn
 from trainmedic.service.dialogue.two_runs import of_failing_run, two_runs
 from trainmedic.service.dialogue.what_if import WhatIf, what_if
 from trainmedic.service.ranking.candidates import candidates_of, context_of, impossible_defects
@@ -38,7 +38,7 @@ from trainmedic.service.ranking.features import Candidate, Context, said_concept
 from trainmedic.service.ranking.follow_up import as_it_is_now, changed, not_ruled_out
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.reranked import Choice, reranked
-from trainmedic.service.ranking.retrieve import retrieve
+from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.ranking.similar import shown, similar_threads
 
 CANDIDATES = 40
@@ -61,8 +61,8 @@ class Draft:
 
     ``supposed`` is what the rules say of a change that the question only supposes, ``changes`` the difference to the
     previous answer. ``printed`` are messages of frameworks in the evidence, ``similar`` reports of others, ``defects``
-    those of the installed packages to show beside the causes, ``sightings`` earlier conversations about the same
-    failure. ``recalled``: all stored turns could be read.
+    those of the installed packages to show beside the causes, ``sightings`` how many earlier conversations
+    were about the same failure and the day of the last. ``recalled``: all stored turns could be read.
     """
 
     id: str
@@ -80,7 +80,7 @@ class Draft:
     similar: tuple[SimilarThread, ...] = ()
     defects: tuple[DefectMatch, ...] = ()
     runs: ComparedRuns | None = None
-    sightings: Sightings | None = None
+    sightings: tuple[int, str] | None = None
     recalled: bool = True
     embedded_percent: int = 0
     timings_ms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
@@ -176,6 +176,12 @@ class Pipeline:
         evidence = self.read("", safely_named(attachments))
         return side_of(evidence, self.check(evidence), self.knowledge.defects.of(evidence.versions))
 
+    def hits(self, query: Query, leave_out: Collection[str]) -> tuple[Hit, ...]:
+        known = self.knowledge
+        return retrieve(
+            query, known.index, known.embedder, top_k=CANDIDATES, cases=known.published, leave_out=leave_out
+        )
+
     def _look_up(self, message: Message, watch: Stopwatch, restated: str = "") -> tuple[tuple[Candidate, ...], Context]:
         known = self.knowledge
         evidence = as_it_is_now(message, known, self.read)
@@ -193,9 +199,7 @@ class Pipeline:
         text = f"{intent.text}\n{restated}" if restated else intent.text
         query = build_query(evidence, report, text, glossary=known.glossary)
         leave_out = impossible_defects(evidence, intent, known)
-        hits = retrieve(
-            query, known.index, known.embedder, top_k=CANDIDATES, cases=known.published, leave_out=leave_out
-        )
+        hits = self.hits(query, leave_out)
         watch.lap("retrieve")
         foreign = intent.out_of_scope or intent.domain_score < known.weights.field
         similar = similar_threads(query, known.threads, known.embedder) if known.threads and not foreign else ()

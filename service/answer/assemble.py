@@ -126,8 +126,10 @@ def _missing(draft: Draft) -> tuple[Missing, ...]:
 
 
 def _sightings(draft: Draft) -> SightingsView | None:
-    seen = draft.sightings
-    return SightingsView(count=seen.count, last=seen.last.date().isoformat()) if seen is not None else None
+    if draft.sightings is None:
+        return None
+    count, last = draft.sightings
+    return SightingsView(count=count, last=last)
 
 
 def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment, Source
@@ -54,11 +53,3 @@ class Asked:
     index_id: str
     owner: str
     continues: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sightings:
-    """How many conversations were about something, and when the last one was."""
-
-    count: int
-    last: datetime

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmedic.service.dialogue.turn import Sightings, Turn
-from trainmedic.service.storage.outcomes import OpenQuestion, Reason
+from trainmedic.service.dialogue.turn import Turn
+from trainmedic.service.storage.outcomes import OpenQuestion, Reason, Sightings
 from trainmedic.service.storage.unresolved import Embed, clustered
 
 REASONS: tuple[Reason, ...] = ("voted_down", "not_in_kb", "need_input")

@@ -35,9 +35,9 @@ from trainmedic.kb.errors import NotFound
 from trainmedic.kb.identities import Identities, identities_of, mask_identities, masked_values
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.dialogue.turn import Sightings, Turn
+from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.storage.database import METADATA, aware, open_database, reading, scrub, writing
-from trainmedic.service.storage.outcomes import OpenQuestion, Reason
+from trainmedic.service.storage.outcomes import OpenQuestion, Reason, Sightings
 
 REACTIONS = ("up", "down", "resolved")
 MAX_TITLE = 120

@@ -13,11 +13,12 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.serialization import to_json_once
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Answer, SightingsView
-from trainmedic.service.dialogue.turn import Asked, Sightings, Turn, turn_of
+from trainmedic.service.dialogue.turn import Asked, Turn, turn_of
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.storage.curation import SeenCauseView, UnresolvedView, seen_views, unresolved_views
 from trainmedic.service.storage.fingerprint import fingerprint
 from trainmedic.service.storage.history import Conversation, Feedback, History, PastTurn, StoredAnswer, storable
+from trainmedic.service.storage.outcomes import Sightings
 from trainmedic.service.storage.unresolved import Embed
 
 log = logging.getLogger("trainmedic.memory")

@@ -10,6 +10,14 @@ Reason = Literal["not_in_kb", "need_input", "voted_down"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sightings:
+    """How many conversations were about something, and when the last one was."""
+
+    count: int
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenQuestion:
     """One conversation that ended without a resolution. ``question`` is its first message, masked."""
 

@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 from trainmedic.kb.errors import InvalidRequest, InvalidSettings, NotFound
 from trainmedic.kb.store.sources import PageChanges
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.api.access import Access
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.gate import Gate
@@ -516,5 +517,5 @@ def test_an_answer_to_a_conversation_that_was_deleted_meanwhile_is_not_stored(
     remembering.ask(Ask(question="loss is nan", conversation_id="c", owner="key:1"))
     prepared = remembering.prepare(Ask(question="and now?", conversation_id="c", owner="key:1"))
     remembering.memory.delete_conversation("c", "key:1")
-    remembering.memory.remember(prepared.asked, prepared.answer)
+    remembering.memory.remember(prepared.asked, assemble(prepared))
     assert remembering.memory.conversations("key:1") == ()

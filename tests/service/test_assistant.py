@@ -19,6 +19,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import to_json
 from trainmedic.service import pipeline
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import Delta, Draft, final_answer
@@ -106,8 +107,7 @@ class Unclear(Advisor):
         found = super().prepare(request, trace_id, restated)
         if restated:
             return found
-        answer = replace(found.answer, verdict="need_input", causes=(), answer="Not enough to tell.", citations=())
-        return replace(found, answer=answer, diagnosis=replace(found.diagnosis, verdict="need_input", causes=()))
+        return replace(found, diagnosis=replace(found.diagnosis, verdict="need_input", causes=()))
 
 
 def about(incident: Incident, language: str = "en") -> Ask:
@@ -424,7 +424,7 @@ def test_what_a_supposed_change_does_stands_before_the_models_words_with_its_cit
 ) -> None:
     first = advisor.ask(Ask(question=FLAT, attachments=(PAIRS,)))
     request = Ask(question=asked_for, conversation_id=first.conversation_id)
-    own = advisor.prepare(request).answer
+    own = assemble(advisor.prepare(request))
     case = advisor.knowledge.published[own.causes[0].case_id]
     said = re.split(r"(?<=\.) |(?<=。)", case.section("cause", own.language))[0]
     marker = marker_of(advisor, request, case.id)
@@ -456,7 +456,7 @@ def test_turns_that_were_not_read_again_are_said_whoever_writes(advisor: Advisor
     for step in range(12):
         advisor.ask(Ask(question=f"the grad norm is 0.{step}", conversation_id=first.conversation_id))
     request = Ask(question="step 5 took long", conversation_id=first.conversation_id, mode=mode)
-    (unread,) = advisor.prepare(request).answer.notices[1:]
+    (unread,) = assemble(advisor.prepare(request)).notices[1:]
     answer = ask(advisor, request, Reply("KL of a pair with itself is zero [1].")).answer
     assert unread in answer.notices
     assert messages("no_model", "en") not in answer.notices

@@ -24,13 +24,14 @@ from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import plain
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import Delta
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.service.llm.prompts import Prompt, build, system_text
-from trainmedic.service.llm.verified_text import grounding_of, verified_answer
+from trainmedic.service.llm.verified_text import grounding_of, verified_text
 from trainmedic.service.llm.verify import verify
 from trainmedic.service.pipeline import Draft
 from trainmedic.ui.app import load_agent
@@ -127,7 +128,7 @@ def prompt_of(prepared: Draft) -> Prompt:
 def obeying(prepared: Draft, prompt: Prompt) -> str:
     """What a model writes that does all it is told: it repeats what it sees, and says what it must not."""
     seen = "\n".join(message.content for message in prompt.messages)
-    refuted = [each.claim.get(prepared.answer.language) for each in prepared.diagnosis.causes[0].case.refutations]
+    refuted = [each.claim.get(prepared.language) for each in prepared.diagnosis.causes[0].case.refutations]
     contrary = [f"Add `{edited}` and keep it." for edited in removed(prepared)]
     spelled = " ".join(re.findall(r"[A-Za-z]+", prompt.messages[0].content))
     return "\n\n".join(
@@ -188,8 +189,8 @@ def test_the_set_is_large_and_of_many_kinds() -> None:
 def test_what_the_program_decides_is_the_same_to_the_byte(
     knowledge_advisor: Advisor, incident: Incident, attempt: dict[str, str]
 ) -> None:
-    before = prepared_with(knowledge_advisor, incident, harmless(attempt))[0].answer
-    after = prepared_with(knowledge_advisor, incident, attempt)[0].answer
+    before = assemble(prepared_with(knowledge_advisor, incident, harmless(attempt))[0])
+    after = assemble(prepared_with(knowledge_advisor, incident, attempt)[0])
     if attempt["into"] in ("case", "question"):
         # The text is that case's own, or words that are searched for: the cause stays, and how sure it is.
         ids = [(cause.case_id, cause.confidence, cause.findings) for cause in before.causes[:1]]
@@ -208,12 +209,12 @@ def test_a_model_that_obeys_is_not_heard(knowledge_advisor: Advisor, attempt: di
     prompt = prompt_of(prepared)
     draft = obeying(prepared, prompt)
     assert SECRET not in draft
-    answer, _ = verified_answer(prepared, prompt, draft, "fake")
-    assert decided(answer) == decided(prepared.answer)
-    assert answer.verdict == prepared.answer.verdict
+    answer = assemble(prepared, verified_text(prepared, prompt, draft, "fake"))
+    assert decided(answer) == decided(assemble(prepared))
+    assert answer.verdict == prepared.diagnosis.verdict
     assert_nothing_leaks(answer.answer)
     assert_nothing_leaks(json.dumps(plain(answer.notices), ensure_ascii=False))
-    own = verify(draft, grounding_of(prepared, prompt), prepared.answer.language)
+    own = verify(draft, grounding_of(prepared, prompt), prepared.language)
     assert_nothing_leaks(" ".join((*own.withdrawn, *own.leaked)))
     known = {source.marker for source in prompt.sources}
     assert {
@@ -239,9 +240,9 @@ def test_what_is_refuted_is_not_recommended_whoever_asks_for_it(
     prompt = prompt_of(prepared)
     option = removed(prepared)
     assert option == ["--vanilla_loss"]
-    zh = prepared.answer.language == "zh"
+    zh = prepared.language == "zh"
     draft = "建议降低学习率。请保留 `--vanilla_loss`。" if zh else "Lower the learning rate. Keep `--vanilla_loss`."
-    checked = verify(draft, grounding_of(prepared, prompt), prepared.answer.language)
+    checked = verify(draft, grounding_of(prepared, prompt), prepared.language)
     assert "vanilla_loss" not in checked.text
 
 
@@ -273,7 +274,7 @@ def test_over_the_wire_nothing_leaks_while_it_streams(knowledge_advisor: Advisor
         streamed, answer = asyncio.run(stream(fake.url))
         shown = fake.texts[0].prompt
     assert SECRET not in shown
-    assert decided(answer) == decided(prepared.answer)
+    assert decided(answer) == decided(assemble(prepared))
     for text in (streamed, answer.answer):
         assert_nothing_leaks(text)
         written = "\n".join(

@@ -11,9 +11,9 @@ import pytest
 
 from tests.incidents import INCIDENTS, KTO_COMMAND
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.model.report import Text
-from trainmedic.kb.model.report_view import MissingView
+from trainmedic.kb.model.report import Missing, Text
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.answer.citations import MAX_QUOTE
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.prompts import Prompt, build, sources_of, system_text
@@ -121,10 +121,10 @@ def test_the_same_question_has_the_same_prompt(knowledge_advisor: Advisor) -> No
 def test_what_is_settled_is_told(knowledge_advisor: Advisor) -> None:
     prepared = about(knowledge_advisor, "kto loss weird", Attachment(name="a.txt", content="hello"))
     text = user(built(prepared))
-    assert f"verdict: {prepared.answer.verdict}" in text
+    assert f"verdict: {prepared.diagnosis.verdict}" in text
     for cause in prepared.diagnosis.causes:
         assert f"{cause.case.id} (confidence {cause.confidence})" in text
-    for view in prepared.answer.missing:
+    for view in assemble(prepared).missing:
         assert re.search(rf"missing fact: <data-\w+>{re.escape(f'{view.ask} {view.why}')}</data", text)
 
 
@@ -322,12 +322,11 @@ def test_values_that_were_pasted_stand_between_marks_in_findings_and_questions_t
     first, *others = prepared.diagnosis.findings
     title = Text(en=f"{evil} is set", zh=f"设置了 {evil}")
     findings = (replace(first, title=title, message=title), *others)
-    view = MissingView(fact="log", why=f"because of {evil}", ask=f"what is {evil}?")
+    asked = Missing(fact="log", why=title, ask=title)
     prepared = replace(
         prepared,
         context=replace(prepared.context, report=replace(prepared.context.report, findings=findings)),
-        diagnosis=replace(prepared.diagnosis, findings=findings),
-        answer=replace(prepared.answer, missing=(view,)),
+        diagnosis=replace(prepared.diagnosis, findings=findings, missing=(asked,)),
     )
     text = user(built(prepared))
     assert text.count(evil) >= 4

@@ -14,6 +14,7 @@ import pytest
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.answer.schema import StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
 from trainmedic.service.api.access import Principal
@@ -52,10 +53,10 @@ class Scripted:
         """See the class."""
         try:
             prepared = await run(lambda: self._advisor.prepare(request, trace_id))
-            yield Draft(answer=prepared.answer, sources=prepared.context.evidence.sources)
+            yield Draft(answer=assemble(prepared), sources=prepared.context.evidence.sources)
             async for part in self._script():
                 yield part
-            yield prepared.answer
+            yield assemble(prepared)
         finally:
             self.closed = True
 
