@@ -7,8 +7,9 @@ are filled, in the order of the text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 from trainmedic.kb.model.report import Finding
 from trainmedic.service.answer import passages
@@ -25,7 +26,7 @@ from trainmedic.service.answer.text import fold, part, split
 from trainmedic.service.answer.views import grouped
 from trainmedic.service.answer.what_if import supposition
 from trainmedic.service.pipeline import Draft
-from trainmedic.service.ranking.inference import Cause, MechanismBelief
+from trainmedic.service.ranking.inference import Cause
 
 MAX_ASKS = 2
 """Questions before the fold if there are causes to show."""
@@ -33,10 +34,10 @@ GROUNDED = ("answered", "no_fault")
 """Verdicts that rest on a cause, so that the messages of frameworks are only a detail."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """The cause that a text is about, in short and in full. ``said`` are the findings that ``because`` says."""
+class Told(NamedTuple):
+    """A cause or a mechanism, in short and in full. ``said`` are the findings that ``because`` says already."""
 
+    title: str
     marker: int
     because: Sections
     why: Sections
@@ -45,8 +46,7 @@ class Told:
     more_fix: Sections
     verify: Sections
     confirm: Sections
-    proofs: Sequence[Finding]
-    others: Sequence[Finding]
+    seen: Sequence[Finding]
 
 
 class Page:
@@ -56,39 +56,34 @@ class Page:
     def __init__(
         self, draft: Draft, citations: Citations, subject: Cause | None = None, urgent: Sequence[Finding] = ()
     ) -> None:
-        self.draft, self.citations, self.subject, self.urgent = draft, citations, subject, urgent
+        self.draft, self.citations, self.urgent = draft, citations, urgent
         self.diagnosis, self.context, self.language = draft.diagnosis, draft.context, citations.language
+        self.subject = subject
+        self.proofs = [f for f in self.context.report.fired if subject is not None and f in subject.findings]
+        self.unproven = [f for f in self.diagnosis.related if f not in self.proofs]
 
     @property
-    def proofs(self) -> list[Finding]:
-        subject = self.subject
-        return [f for f in self.context.report.fired if subject is not None and f in subject.findings]
+    def cause(self) -> Cause:
+        assert self.subject is not None
+        return self.subject
 
     @cached_property
     def told(self) -> Told:
-        assert self.subject is not None
-        case, citations, proofs = self.subject.case, self.citations, self.proofs
+        language, citations, belief = self.language, self.citations, self.diagnosis.mechanism
+        if belief is not None:
+            mechanism = belief.weighed.mechanism
+            marker = citations.mechanism(mechanism)
+            head, rest = split(mechanism.section("cause", language), CAUSE_WORDS)
+            verified = passages.verify(mechanism.section("confirm", language), marker, language)
+            related, because, why = self.diagnosis.related, cited("because", head, marker), cited("cause", rest, marker)
+            return Told(mechanism.title.get(language), marker, because, why, (), (), (), *verified, related)
+        case = self.cause.case
         marker = citations.case(case)
-        because, why, said = passages.because(case, proofs, citations)
-        fix, more_fix = passages.fix(case, proofs, self.context, marker, citations)
-        verify, confirm = passages.verify(case.section("confirm", self.language), marker, self.language)
-        return Told(
-            marker=marker,
-            because=because,
-            why=why,
-            said=said,
-            fix=fix,
-            more_fix=more_fix,
-            verify=verify,
-            confirm=confirm,
-            proofs=proofs,
-            others=[f for f in self.diagnosis.related if f not in proofs],
-        )
-
-    @property
-    def belief(self) -> MechanismBelief:
-        assert self.diagnosis.mechanism is not None
-        return self.diagnosis.mechanism
+        because, why, said = passages.because(case, self.proofs, citations)
+        fixed = passages.fix(case, self.proofs, self.context, marker, citations)
+        verified = passages.verify(case.section("confirm", language), marker, language)
+        seen = (*self.proofs, *self.unproven)
+        return Told(case.title.get(language), marker, because, why, said, *fixed, *verified, seen)
 
     @cached_property
     def others(self) -> Sections:
@@ -140,18 +135,10 @@ def unchanged(page: Page) -> Sections:
     return (Section(kind="unchanged", body=page.says(name)),) if repeats(page.draft) else ()
 
 
-def lead_cause(page: Page) -> Sections:
-    assert page.subject is not None
-    marker, title = page.told.marker, page.subject.case.title.get(page.language)
-    body = page.says(f"lead.{page.diagnosis.verdict}", title=title, marker=f"[{marker}]")
-    return (Section(kind="lead", body=body, markers=(marker,)),)
-
-
-def lead_mechanism(page: Page) -> Sections:
-    mechanism = page.belief.weighed.mechanism
-    marker = page.citations.mechanism(mechanism)
-    body = page.says("lead.mechanism", title=mechanism.title.get(page.language), marker=f"[{marker}]")
-    return (Section(kind="lead", body=body, markers=(marker,)),)
+def lead(page: Page) -> Sections:
+    told, name = page.told, "mechanism" if page.diagnosis.mechanism is not None else page.diagnosis.verdict
+    body = page.says(f"lead.{name}", title=told.title, marker=f"[{told.marker}]")
+    return (Section(kind="lead", body=body, markers=(told.marker,)),)
 
 
 def lead_faults(page: Page) -> Sections:
@@ -163,8 +150,7 @@ def lead_open(page: Page) -> Sections:
 
 
 def confidence(page: Page) -> Sections:
-    assert page.subject is not None
-    return (Section(kind="confidence", body=passages.confidence(page.subject, page.language, answered=True)),)
+    return (Section(kind="confidence", body=passages.confidence(page.cause, page.language, answered=True)),)
 
 
 def grade(page: Page) -> Sections:
@@ -172,26 +158,18 @@ def grade(page: Page) -> Sections:
 
     "Nothing is wrong" rests on the log; how likely this explanation of it is would read as a doubt about that.
     """
-    assert page.subject is not None
-    return (Section(kind="grade", body=page.says("graded", grade=page.says(f"grade.{page.subject.case.evidence}"))),)
+    return (Section(kind="grade", body=page.says("graded", grade=page.says(f"grade.{page.cause.case.evidence}"))),)
 
 
 def likely(page: Page) -> Sections:
     """The best candidate of an answer that asks back."""
-    assert page.subject is not None
-    marker, title = page.told.marker, page.subject.case.title.get(page.language)
-    body = f"**{title}** [{marker}]\n\n{passages.confidence(page.subject, page.language)}"
-    return page.headed("likely", plain("likely", body, marker))
+    told = page.told
+    body = f"**{told.title}** [{told.marker}]\n\n{passages.confidence(page.cause, page.language)}"
+    return page.headed("likely", plain("likely", body, told.marker))
 
 
 def because(page: Page) -> Sections:
     return page.told.because
-
-
-def because_mechanism(page: Page) -> Sections:
-    mechanism = page.belief.weighed.mechanism
-    head, _ = split(mechanism.section("cause", page.language), CAUSE_WORDS)
-    return cited("because", head, page.citations.mechanism(mechanism))
 
 
 def fix(page: Page) -> Sections:
@@ -202,17 +180,14 @@ def verify(page: Page) -> Sections:
     return page.told.verify
 
 
-def verify_mechanism(page: Page) -> Sections:
-    return _confirmed_mechanism(page)[0]
-
-
 def origins(page: Page) -> Sections:
-    return page.headed("origins", passages.origins(page.belief, page.diagnosis, page.context, page.citations))
+    belief = page.diagnosis.mechanism
+    assert belief is not None
+    return page.headed("origins", passages.origins(belief, page.diagnosis, page.context, page.citations))
 
 
 def cause(page: Page) -> Sections:
-    assert page.subject is not None
-    return page.headed("cause", (*passages.going_on(page.subject, page.diagnosis, page.citations), *page.told.why))
+    return page.headed("cause", (*passages.going_on(page.cause, page.diagnosis, page.citations), *page.told.why))
 
 
 def cause_alone(page: Page) -> Sections:
@@ -220,19 +195,8 @@ def cause_alone(page: Page) -> Sections:
     return page.headed("cause", page.told.why)
 
 
-def cause_mechanism(page: Page) -> Sections:
-    mechanism = page.belief.weighed.mechanism
-    _, rest = split(mechanism.section("cause", page.language), CAUSE_WORDS)
-    return page.headed("cause", cited("cause", rest, page.citations.mechanism(mechanism)))
-
-
 def seen(page: Page) -> Sections:
-    told = page.told
-    return page.seen([f for f in (*told.proofs, *told.others) if f not in told.said])
-
-
-def seen_related(page: Page) -> Sections:
-    return page.seen(page.diagnosis.related)
+    return page.seen([f for f in page.told.seen if f not in page.told.said])
 
 
 def seen_urgent(page: Page) -> Sections:
@@ -252,8 +216,8 @@ def whole_fix(page: Page) -> Sections:
     return page.headed("fix_full", (*page.told.fix, *page.told.more_fix))
 
 
-def patch_others(page: Page) -> Sections:
-    return page.patch(page.told.others)
+def patch_unproven(page: Page) -> Sections:
+    return page.patch(page.unproven)
 
 
 def patch_related(page: Page) -> Sections:
@@ -266,11 +230,6 @@ def patch_urgent(page: Page) -> Sections:
 
 def patch_proofs(page: Page) -> Sections:
     return page.patch(page.proofs)
-
-
-def patch_unproven(page: Page) -> Sections:
-    proofs = page.proofs
-    return page.patch([f for f in page.diagnosis.related if page.subject is not None and f not in proofs])
 
 
 def patch_faults(page: Page) -> Sections:
@@ -288,8 +247,7 @@ def names(page: Page) -> Sections:
 
 
 def refuted(page: Page) -> Sections:
-    assert page.subject is not None
-    return page.headed("refuted", passages.refuted(page.subject.case, page.told.marker, page.language))
+    return page.headed("refuted", passages.refuted(page.cause.case, page.told.marker, page.language))
 
 
 def confirm(page: Page) -> Sections:
@@ -298,10 +256,6 @@ def confirm(page: Page) -> Sections:
 
 def whole_confirm(page: Page) -> Sections:
     return page.headed("confirm", (*page.told.verify, *page.told.confirm))
-
-
-def confirm_mechanism(page: Page) -> Sections:
-    return page.headed("confirm", _confirmed_mechanism(page)[1])
 
 
 def checked(page: Page) -> Sections:
@@ -336,20 +290,17 @@ def folded(page: Page) -> Sections:
 BEGINNING: Sequence[Slot] = (receipt, supposed)
 LAYOUT: Mapping[str, Sequence[Slot]] = {
     "cause": (
-        *(lead_cause, confidence, because, fix, verify),
-        *(folded, cause, seen, full_fix, patch_others, refuted, confirm),
+        *(lead, confidence, because, fix, verify),
+        *(folded, cause, seen, full_fix, patch_unproven, refuted, confirm),
     ),
-    "healthy": (lead_cause, grade, because, folded, cause, seen, whole_fix, patch_others, refuted, whole_confirm),
-    "brief_cause": (lead_cause, confidence, fix),
-    "brief_healthy": (lead_cause, grade),
+    "healthy": (lead, grade, because, folded, cause, seen, whole_fix, patch_unproven, refuted, whole_confirm),
+    "brief_cause": (lead, confidence, fix),
+    "brief_healthy": (lead, grade),
     "likely": (
         *(lead_open, likely, because, fix, verify),
-        *(folded, cause_alone, seen, full_fix, patch_others, confirm, refuted),
+        *(folded, cause_alone, seen, full_fix, patch_unproven, confirm, refuted),
     ),
-    "mechanism": (
-        *(lead_mechanism, because_mechanism, origins, patch_related, verify_mechanism),
-        *(folded, cause_mechanism, seen_related, confirm_mechanism),
-    ),
+    "mechanism": (lead, because, origins, patch_related, verify, folded, cause_alone, seen, confirm),
     "faults": (lead_faults, problems, patch_faults),
     "open": (lead_open, seen_urgent, patch_urgent),
 }
@@ -439,12 +390,6 @@ def _filled(page: Page, slots: Sequence[Slot]) -> Iterator[Section]:
         behind = behind or slot is folded
         sections = slot(page)
         yield from hidden(sections) if behind else sections
-
-
-def _confirmed_mechanism(page: Page) -> tuple[Sections, Sections]:
-    mechanism = page.belief.weighed.mechanism
-    marker = page.citations.mechanism(mechanism)
-    return passages.verify(mechanism.section("confirm", page.language), marker, page.language)
 
 
 def _with_messages(sections: Sections, draft: Draft, citations: Citations) -> Sections:
