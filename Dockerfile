@@ -7,7 +7,7 @@ FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 ORT_DISABLE_TELEMETRY=1
 RUN python -m venv /opt/trainmedic
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml setup.py constraints.txt README.md LICENSE ./
 COPY trainmedic trainmedic
 COPY kb kb
 COPY service service

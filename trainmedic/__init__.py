@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from trainmedic.service.composition.diff_views import DiffView as Diff
     from trainmedic.ui.auditing import audit
     from trainmedic.ui.checking import check
-    from trainmedic.ui.diffing import diff
     from trainmedic.ui.client import AsyncClient, Client, ServiceError, read_files
+    from trainmedic.ui.diffing import diff
     from trainmedic.ui.watch.callback import TrainmedicCallback
 
     __version__: str

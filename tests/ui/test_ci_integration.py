@@ -59,12 +59,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=True,
     ).stdout.split("\0")
     folders = ("trainmedic/", "kb/", "service/", "ingest/", "ui/", ".github/")
-    files = (".pre-commit-hooks.yaml", "pyproject.toml", "README.md", "LICENSE", "constraints.txt")
+    files = (".pre-commit-hooks.yaml", "pyproject.toml", "setup.py", "README.md", "LICENSE", "constraints.txt")
     folder = tmp_path_factory.mktemp("project")
     for name in (each for each in listed if each.startswith((*folders, *files))):
         if (ROOT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, folder / name, follow_symlinks=False)
+            shutil.copyfile(ROOT / name, folder / name)
     commit(folder)
     return folder
 
