@@ -20,7 +20,7 @@ OPEN = ("rate_limit_storage", "vector_store")
 """Secrets that may also be one of the words that the schema has for them."""
 PLAIN = DEPLOY / "kubernetes" / "trainmedic.yaml"
 HEAD = """# The chart with its default values, for those who do without Helm: python -m tests.chart
-# The Secret is not part of it; docs/deployment.md says how to make it.
+# The Secret is not part of it; docs/run/deployment.md says how to make it.
 """
 
 

@@ -562,7 +562,7 @@ def test_what_the_unit_sets_are_settings() -> None:
 
 
 def test_the_commands_of_the_page_use_the_files_of_the_unit_and_settings_that_there_are() -> None:
-    page, unit = (file.read_text(encoding="utf-8") for file in (ROOT / "docs" / "deployment.md", UNIT))
+    page, unit = (file.read_text(encoding="utf-8") for file in (ROOT / "docs" / "run" / "deployment.md", UNIT))
     (command,) = re.findall(r"^medic\(\) \{.+?^\}", page, re.MULTILINE | re.DOTALL)
     (environment,) = re.findall(r"^EnvironmentFile=(\S+)$", unit, re.MULTILINE)
     assert f"--property=EnvironmentFile={environment}" in command

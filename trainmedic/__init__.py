@@ -1,7 +1,7 @@
 """Find the cause of a broken LLM training run, and the smallest change that fixes it.
 
-The names in ``__all__`` are the public Python API, described in docs/python.md. Importing this package loads nothing
-else: each name is imported from its module on first use.
+The names in ``__all__`` are the public Python API, described in docs/connect/python.md. Importing this package loads
+nothing else: each name is imported from its module on first use.
 """
 
 from __future__ import annotations

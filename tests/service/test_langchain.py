@@ -27,7 +27,7 @@ from trainmedic.service.answer import Answer
 from trainmedic.service.langchain import KnowledgeRetriever, documents, knowledge_tools, vector_store
 
 ROOT = Path(__file__).parent.parent.parent
-GUIDE = ROOT / "docs" / "langchain.md"
+GUIDE = ROOT / "docs" / "connect" / "python.md"
 KTO = INCIDENTS[0]
 FILES = [{"name": file.name, "content": str(file.content)} for file in KTO.files]
 SECRET = "hf_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z"
@@ -270,7 +270,9 @@ def test_the_examples_of_the_guide_run(
     knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("trainmedic.ui.app.build_advisor", lambda settings, with_history: knowledge_advisor)
-    examples = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
+    examples = re.findall(
+        r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8").partition("\n## LangChain\n")[2], re.S
+    )
     assert len(examples) == 8
     space: dict[str, Any] = {}
     for number, example in enumerate(examples, start=1):

@@ -277,7 +277,7 @@ def test_an_audit_runs_beside_the_check_and_has_a_threshold_of_its_own(runner: R
 
 
 def test_the_documented_inputs_are_those_of_the_action() -> None:
-    page = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/connect/ci.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE) == list(ACTION["inputs"])
     for name, each in ACTION["inputs"].items():
         assert each.get("required") or not each["default"] or f"| `{name}` | `{each['default']}` |" in page, name

@@ -19,7 +19,7 @@ def feishu_configured(settings: Settings) -> bool:
         "feishu_app_secret": settings.feishu_app_secret.get_secret_value(),
         "feishu_encrypt_key": settings.feishu_encrypt_key.get_secret_value(),
     }
-    configured = _complete(values, "docs/feishu.md")
+    configured = _complete(values, "docs/connect/channels.md")
     if configured and find_spec("cryptography") is None:
         raise InvalidSettings("Feishu's events need the package cryptography", hint="pip install 'trainmedic[feishu]'")
     return configured
@@ -31,7 +31,7 @@ def dingtalk_configured(settings: Settings) -> bool:
         "dingtalk_client_id": settings.dingtalk_client_id,
         "dingtalk_client_secret": settings.dingtalk_client_secret.get_secret_value(),
     }
-    return _complete(values, "docs/dingtalk.md")
+    return _complete(values, "docs/connect/channels.md")
 
 
 def discord_configured(settings: Settings) -> bool:

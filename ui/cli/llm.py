@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trainmedic.service.settings import Settings
 
 MODEL = "Qwen/Qwen3-8B-FP8"
-"""Fits a 24 GB GPU with room for eight prompts of 8192 tokens; docs/model.md has the arithmetic."""
+"""Fits a 24 GB GPU with room for eight prompts of 8192 tokens; docs/know/answers.md has the arithmetic."""
 PORT = 8010
 SHARE = 0.92
 """Share of the GPU's memory to use; vLLM's default leaves 2 of 24 GB unused."""

@@ -116,7 +116,9 @@ class FeishuChannel:
                 self._token = ""
             elif code not in TOO_OFTEN:
                 break
-        raise ChannelFailed(f"Feishu refused the call (code {code})", hint="docs/feishu.md lists the permissions")
+        raise ChannelFailed(
+            f"Feishu refused the call (code {code})", hint="docs/connect/channels.md lists the permissions"
+        )
 
     async def _access_token(self) -> str:
         async with self._token_lock:
