@@ -1,8 +1,8 @@
 """The examples of the documentation, executed as they stand against the service on a real socket.
 
-Every fenced block with a ``$ curl`` or ``$ trainmedic`` command runs in bash, all its commands in one shell; what is
-below a command is what it must print, where a line ``...`` stands for any further lines. Every ```` ```python ```` block
-of docs/connect/python.md up to LangChain runs as one program, in one namespace, as a reader would type them.
+Every fenced block with a ``$ curl`` or ``$ trainmedic`` command runs in bash, all its commands in one shell, and prints
+what it must print below it, where a line ``...`` stands for any further lines. Every ```` ```python ```` block of
+docs/connect/python.md up to LangChain runs as one program, in one namespace, as a reader would type them.
 """
 
 from __future__ import annotations
