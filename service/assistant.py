@@ -19,13 +19,13 @@ from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Draft, Executor, ModelText, Parts, deltas, run_inline
 from trainmedic.service.composition.messages import messages
+from trainmedic.service.dialogue.intent import Relation
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.generation import Generation
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.query_rewrite import rewritten_query
 from trainmedic.service.llm.rerank import choices_of, is_uncertain
 from trainmedic.service.llm.verified_answer import failure_notice, opening_sections, verified_answer
-from trainmedic.service.question.intent import Relation
-from trainmedic.service.question.request import Ask
 
 SHORT = (Relation.ACKNOWLEDGEMENT, Relation.SOLVED)
 """Messages that need no model: nothing is asked."""
@@ -88,7 +88,7 @@ class Assistant:
                         answer = replace(part, notices=(*part.notices, *unread))
                     else:
                         yield part
-        yield await run(lambda: advisor.remember(prepared, answer))
+        yield await run(lambda: advisor.memory.remember(prepared.asked, answer))
 
     async def _restated(
         self, prepared: PreparedAnswer, advisor: Advisor, model: ChatModel, trace_id: str, run: Executor

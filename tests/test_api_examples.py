@@ -24,6 +24,7 @@ from trainmedic.service.answering import TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
+from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.mcp.http import attach
 from trainmedic.ui.mcp.server import make_server
@@ -82,7 +83,7 @@ def matches(shown: list[str], printed: list[str]) -> bool:
 @pytest.fixture(scope="module")
 def live(knowledge_advisor: Advisor) -> Iterator[Live]:
     history = History("sqlite://")
-    advisor = Advisor(knowledge_advisor.knowledge, history)
+    advisor = Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(history))
     settings = Settings()
     app = create_app(advisor, settings)
     attach(

@@ -28,6 +28,7 @@ from trainmedic.service.api.app import create_app
 from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.llm.model_calls import ModelCall
 from trainmedic.service.settings import Settings, unknown_variables
+from trainmedic.service.storage.memory import Memory
 
 ROOT = Path(__file__).parent.parent
 ALERTS = CHART / "files" / "alerts.yaml"
@@ -302,7 +303,7 @@ def exported(advisor: Advisor) -> Mapping[str, frozenset[str]]:
     async def works() -> None:
         return None
 
-    served = Advisor(advisor.knowledge, advisor.history, (metrics,))
+    served = Advisor(advisor.knowledge, advisor.read, Memory(advisor.memory.history, (metrics,)))
     with TestClient(create_app(served, Settings(), {"history": works}, metrics=metrics)) as client:
         answer = client.post("/v1/ask", json={"question": "why?", "attachments": [FILE]}).json()
         client.post("/v1/feedback", json={"answer_id": answer["id"], "reaction": "up"})

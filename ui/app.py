@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from trainmedic.kb.engine.patches import Parse
 from trainmedic.kb.errors import StoreError
+from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store.embedder import OpenAIEmbedder
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
-from trainmedic.service.observers.observer import Observer
 from trainmedic.service.observers.webhook import webhook_of
 from trainmedic.service.settings import MEBIBYTE, Settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.journal import Journal
+from trainmedic.service.storage.memory import Memory, Observer
 from trainmedic.service.storage.silence import patience
 from trainmedic.ui import bots, slack
 from trainmedic.ui.context import AppContext
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from trainmedic.service.api.probes import Probe
     from trainmedic.service.api.routes import Worker
     from trainmedic.service.assistant import Investigate
+    from trainmedic.service.dialogue.reading import ReadingPool
     from trainmedic.service.llm.model import ChatModel
     from trainmedic.service.llm.model_calls import ModelCall
-    from trainmedic.service.question.reading import ReadingPool
     from trainmedic.ui.bots.channel import Channel
     from trainmedic.ui.bots.http import BotService
     from trainmedic.ui.chat.app import Shell
@@ -64,19 +64,22 @@ def build_advisor(
     at_once: bool = False,
     database: Engine | None = None,
     embedder: Embedder | None = None,
-    read: Parse = parse,
+    read: Read = parse,
 ) -> Advisor:
     """The advisor of the settings, with its history in ``database`` if that is open already, and so its ``embedder``.
 
-    ``at_once``: with an index of words only, if a whole one takes more than some seconds to build.
+    ``at_once``: with an index of words only, if a whole one takes more than some seconds to build. ``read`` is this
+    process only for commands on their user's own files; a service reads in bounded processes.
     """
+    from trainmedic.service.dialogue.reading import ReadOnce
+
     knowledge = load_knowledge(settings, embedder, at_once=at_once)
     history = None
     if with_history and settings.history_days > 0:
         history = History(database or database_of(settings))
         with patience():
             history.forget(timedelta(days=settings.history_days))
-    return Advisor(knowledge, history, observers, read)
+    return Advisor(knowledge, ReadOnce(read), Memory(history, observers))
 
 
 def database_of(settings: Settings) -> Engine:
@@ -129,7 +132,7 @@ def build_service(
     If its index has words only, the reloader makes it whole in the background.
     """
     from trainmedic.service.api.routes import Worker
-    from trainmedic.service.question.reading import ReadingPool
+    from trainmedic.service.dialogue.reading import ReadingPool
 
     background: list[Background] = []
     if settings.otlp_endpoint:
@@ -186,8 +189,9 @@ def _service(
     )
     reloader = Reloader(settings, advisor, seen=before)
     background: list[Background] = [reloader.running]
-    if advisor.history is not None:
-        background.append(partial(forgetting, [(advisor.history, timedelta(days=settings.history_days))]))
+    history = advisor.memory.history
+    if history is not None:
+        background.append(partial(forgetting, [(history, timedelta(days=settings.history_days))]))
     answerer: Answerer = TemplateAnswerer(advisor)
     model = shared.model
     if model is not None:
@@ -353,7 +357,7 @@ def load_pages(context: AppContext) -> FastAPI:
 def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:
     """The probes of ``/readyz``: the model, the history, and the embedder's endpoint if it has one."""
     probes: dict[str, Probe] = {"model": model.probe} if model is not None else {}
-    history = advisor.history
+    history = advisor.memory.history
     if history is not None:
 
         async def unreachable() -> str | None:

@@ -18,10 +18,10 @@ from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.agent.option_lookup import catalogue_name, describe_option
 from trainmedic.service.agent.tool_schemas import CheckChanged, GetCase, LookUpOption, ReadLog, SearchCases
 from trainmedic.service.composition.citations import place, quote
+from trainmedic.service.dialogue.what_if import Effect, WhatIf, what_if
 from trainmedic.service.llm.prompts.build import without_identities
 from trainmedic.service.llm.prompts.data_marks import delimited
 from trainmedic.service.llm.prompts.sources import Source, case_text, more_text
-from trainmedic.service.what_if.apply import Effect, WhatIf, what_if
 
 messages = load_messages("trainmedic.service.agent")
 
@@ -93,7 +93,7 @@ class Toolbox:
 
     def check_changed(self, form: CheckChanged) -> ToolResult:
         """The rules over the configuration with other values: the findings that clear, appear and stay."""
-        effects = what_if(self.prepared.context.evidence, form.values, self.advisor.knowledge.rules)
+        effects = what_if(self.prepared.context.evidence, form.values, self.advisor.knowledge.rules, self.advisor.read)
         problems = [f"{plain(change.name)}: {change.why.get(self.language)}" for change in effects.unknown]
         if not effects.changed:
             names = ", ".join(plain(name) for name in form.changes)

@@ -26,8 +26,8 @@ from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Delta, Draft, TemplateAnswerer, final_answer
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.composition.messages import messages as answer_messages
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.model import ChatModel, ModelOptions
-from trainmedic.service.question.request import Ask
 from trainmedic.service.storage.history import History
 from trainmedic.ui.app import load_agent
 from trainmedic.ui.cli import CLEAN, main
@@ -261,8 +261,8 @@ def test_steps_and_notices_are_in_the_language_of_the_answer(knowledge_advisor: 
 
 def test_the_turn_is_remembered_with_its_steps(advisor: Advisor) -> None:
     asked = ask(advisor, about(), EAGER, SAID)
-    assert isinstance(advisor.history, History)
-    kept = advisor.answer(asked.answer.id)
+    assert isinstance(advisor.memory.history, History)
+    kept = advisor.memory.answer(asked.answer.id)
     assert kept is not None
     assert [step["tool"] for step in kept.answer["steps"]] == ["check_changed"]
 

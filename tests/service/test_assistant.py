@@ -22,9 +22,9 @@ from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Delta, Draft, final_answer
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.composition.messages import messages
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.model import ChatModel, Message, ModelOptions
 from trainmedic.service.llm.prompts import sources_of, system_text
-from trainmedic.service.question.request import Ask
 from trainmedic.service.storage.history import Feedback
 
 T = TypeVar("T")
@@ -467,7 +467,7 @@ def test_turns_that_were_not_read_again_are_said_whoever_writes(advisor: Advisor
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_an_unclear_question_is_looked_up_in_the_models_words_too(knowledge_advisor: Advisor, language: str) -> None:
     request = about(KTO, language)
-    unclear = Unclear(knowledge_advisor.knowledge)
+    unclear = Unclear(knowledge_advisor.knowledge, knowledge_advisor.read)
     asked = ask(unclear, request, Reply("vanilla_loss [1]."), fake={"forms": [RESTATED]})
     assert asked.answer.causes[0].case_id == KTO.case
     assert asked.answer.language == language
@@ -483,7 +483,7 @@ def test_a_clear_question_is_not_restated(knowledge_advisor: Advisor) -> None:
 
 
 def test_nothing_is_restated_where_that_is_switched_off(knowledge_advisor: Advisor) -> None:
-    unclear = Unclear(knowledge_advisor.knowledge)
+    unclear = Unclear(knowledge_advisor.knowledge, knowledge_advisor.read)
     asked = ask(unclear, about(KTO), Reply("x"), fake={"forms": [RESTATED]}, restate=False)
     assert asked.requests == ()
     assert asked.answer.causes == ()
@@ -502,7 +502,7 @@ def test_nothing_is_restated_where_that_is_switched_off(knowledge_advisor: Advis
     ],
 )
 def test_a_restatement_that_is_none_changes_nothing(knowledge_advisor: Advisor, reply: Reply) -> None:
-    request, unclear = about(KTO), Unclear(knowledge_advisor.knowledge)
+    request, unclear = about(KTO), Unclear(knowledge_advisor.knowledge, knowledge_advisor.read)
     asked = ask(unclear, request, Reply("x"), fake={"forms": [reply]})
     alone = unclear.ask(request)
     assert asked.prompts == []
@@ -534,7 +534,9 @@ def test_no_room_for_the_second_look_leaves_the_first(knowledge_advisor: Advisor
     async def scenario() -> Answer:
         with FakeModel(Reply("x"), forms=[RESTATED]) as server:
             async with chat(server.url) as model:
-                parts = Assistant(Unclear(knowledge_advisor.knowledge), model).stream(about(KTO), "", Once())
+                parts = Assistant(Unclear(knowledge_advisor.knowledge, knowledge_advisor.read), model).stream(
+                    about(KTO), "", Once()
+                )
                 return await final_answer(parts)
 
     assert asyncio.run(scenario()).verdict == "need_input"
@@ -573,7 +575,7 @@ def test_what_did_not_fit_is_named(knowledge_advisor: Advisor) -> None:
 
 def test_the_turn_is_remembered_with_the_answer_that_was_given(advisor: Advisor) -> None:
     first = ask(advisor, about(KTO), Reply("The mean over an empty class is NaN [1].")).answer
-    advisor.give_feedback(Feedback(answer_id=first.id, reaction="up"))
+    advisor.memory.give_feedback(Feedback(answer_id=first.id, reaction="up"))
     again = Ask(question="And what if I add LoRA?", conversation_id=first.conversation_id)
     second = ask(advisor, again, Reply("The mean over an empty class is NaN [1]."))
     assert second.answer.conversation_id == first.conversation_id

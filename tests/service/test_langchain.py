@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from tests.incidents import INCIDENTS
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.model.report_view import ReportView
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
 from trainmedic.service.langchain import KnowledgeRetriever, documents, knowledge_tools, vector_store
@@ -107,7 +108,7 @@ def test_a_vector_store_is_a_copy(knowledge_advisor: Advisor) -> None:
 
 def test_there_is_no_vector_store_before_the_passages_are_embedded(knowledge_advisor: Advisor) -> None:
     knowledge = knowledge_advisor.knowledge
-    words = Advisor(replace(knowledge, index=knowledge.index.without_vectors()))
+    words = Advisor(replace(knowledge, index=knowledge.index.without_vectors()), parse)
     with pytest.raises(StoreError, match="not embedded yet"):
         vector_store(words)
 
@@ -176,8 +177,8 @@ def test_diagnose_stores_nothing_and_masks_what_it_repeats(advisor: Advisor) -> 
     message = called(diagnose, question=f"loss is nan {SECRET}", files=pasted)
     assert SECRET not in message.text
     assert sum(masked.count for masked in message.artifact.receipt.masked) == 2
-    assert advisor.history is not None
-    assert advisor.history.turns(message.artifact.conversation_id) == ()
+    assert advisor.memory.history is not None
+    assert advisor.memory.history.turns(message.artifact.conversation_id) == ()
 
 
 def test_check_gives_a_line_for_each_finding_and_the_report(tools: dict[str, BaseTool]) -> None:

@@ -24,6 +24,7 @@ from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.llm.model_calls import ModelCalls
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.app import build_model
 from trainmedic.ui.cli.serve import announce
 from trainmedic.ui.logs import log_json
@@ -197,7 +198,7 @@ def test_no_trace_log_or_metric_holds_what_a_user_or_the_model_wrote(
     advisor: Advisor, spans: InMemorySpanExporter, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     metrics = Metrics()
-    served = Advisor(advisor.knowledge, advisor.history, (metrics,))
+    served = Advisor(advisor.knowledge, advisor.read, Memory(advisor.memory.history, (metrics,)))
     with FakeModel(Reply(f"The {WORD} loss is nan [1].")) as fake:
         settings = Settings(model_base_url=fake.url)
         answerer = Assistant(served, build_model(settings, metrics.on_model_call), restate=False, rerank=False)

@@ -12,7 +12,7 @@ from tests.slack.fake import LocalSlack
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import model_probe
 from trainmedic.ui.context import AppContext

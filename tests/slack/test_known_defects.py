@@ -11,6 +11,7 @@ from tests.slack.bots import COMMAND, settled
 from tests.slack.fake import ANN, GENERAL, LocalSlack
 from tests.slack.fake.blocks import check_blocks
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.ui.bots.question import wants_audit
 from trainmedic.ui.present.slack_audit import MOST, known_defects, render_audit
@@ -53,10 +54,11 @@ def test_a_requirements_file_is_audited(strict: LocalSlack, with_bot: Callable[.
     with_bot(act)
 
 
-def test_an_answer_lists_them_beside_its_cause(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+def test_an_answer_lists_its_defects_beside_its_cause(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
     async def act(bot: SlackBot) -> None:
         said = strict.says(
-            f"<@U0BOT> the KTO loss is NaN from the first step, why?\n```{COMMAND}```\n```\n{PIP_LIST}```"
+            "<@U0BOT> GRPO curve changed after the upgrade with the same config, scale_rewards batch behaves like group"
+            "\n```\ntrl==0.22.1\n```"
         )
         reply = await strict.until_said("Cause found", thread_ts=said.ts)
         assert "Known defects of these versions" in reply.shown
@@ -104,7 +106,7 @@ def test_certain_ones_come_first_and_the_worst_of_them_before_others(advisor: Ad
     replies = render_audit(view, language)
     assert len(replies) == 1
     check_blocks(list(replies[0].blocks))
-    listed = known_defects(view, language)[0]["text"]["text"]
+    listed = known_defects(view.defects, view.changes, language)[0]["text"]["text"]
     certain = [item for item in view.defects if item.certain][:MOST]
     places = [listed.find(escape(item.title)) for item in certain]
     assert certain
@@ -124,4 +126,4 @@ def test_certain_ones_come_first_and_the_worst_of_them_before_others(advisor: Ad
     ],
 )
 def test_what_asks_for_an_audit(question: str, files: dict[str, str], wanted: bool) -> None:
-    assert wants_audit(question, [Attachment(name=name, content=text) for name, text in files.items()]) is wanted
+    assert wants_audit(question, [Attachment(name=name, content=text) for name, text in files.items()], parse) is wanted

@@ -16,8 +16,8 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.question.request import Ask
-from trainmedic.service.storage.history import Turn
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.turn import Turn
 from trainmedic.ui.bots.channel import BotMessage, Channel, ChannelFailed, FileReference, NotRead
 from trainmedic.ui.bots.messages import messages
 from trainmedic.ui.bots.question import has_words, is_repeated, prose_language, wants_audit
@@ -68,7 +68,7 @@ class Conversations:
                 await self._channel.post(message, text)
                 return
             posted = await self._progress(message, language)
-            if await self._context.executor(lambda: wants_audit(question, attachments)):
+            if await self._context.executor(lambda: wants_audit(question, attachments, self._context.advisor.read)):
                 texts = await self._audit(question, attachments, language)
             else:
                 answer = await self._ask(question, attachments, conversation, trace_id, posted)
@@ -154,8 +154,7 @@ class Conversations:
             self._log.error("no message could be delivered: %s", type(error).__name__)
 
     async def _turns(self, conversation: str) -> tuple[Turn, ...]:
-        history = self._context.advisor.history
-        return () if history is None else await self._context.executor(lambda: history.turns(conversation))
+        return await self._context.executor(lambda: self._context.memory.turns(conversation))
 
     def _conversation_id(self, message: BotMessage) -> str:
         """By thread, else by asker for `SUBJECT_S`. Keyed: knowing a place must not give access to its texts."""

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from trainmedic.kb.language import language_of
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.mask import mask
+from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse.pipeline import parse
 
 AUDIT_WORDS = ("audit", "审计", "已知缺陷")
 _FENCED = regex(r"^(?P<ticks>`{3,})[^\n]*\n.*?(?:^(?P=ticks)[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
@@ -33,12 +33,12 @@ def has_words(text: str) -> bool:
     return bool(prose(text))
 
 
-def wants_audit(question: str, attachments: Sequence[Attachment]) -> bool:
+def wants_audit(question: str, attachments: Sequence[Attachment], read: Read) -> bool:
     """Whether a message asks for the known defects: by word, or by a list of packages and nothing else."""
     words = prose(question).lower().split()
     if words:
         return words[0] in AUDIT_WORDS
-    evidence = parse(question, tuple(attachments))
+    evidence = read(question, tuple(attachments))
     run = any(run.options for run in evidence.runs) or evidence.rows or evidence.tracebacks or evidence.signals
     return bool(evidence.versions) and not run
 

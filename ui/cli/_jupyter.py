@@ -57,7 +57,7 @@ def trainmedic(line: str, cell: str | None = None) -> Rendered | None:
 
 
 def ask(question: str, files: list[str]) -> Rendered:
-    from trainmedic.service.question.request import Ask
+    from trainmedic.service.dialogue.request import Ask
     from trainmedic.ui.cli._service import answer_of
 
     pasted = (*attachments(files), *last_traceback())

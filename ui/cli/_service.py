@@ -9,7 +9,7 @@ from contextlib import aclosing
 
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings, load_settings
 
 

@@ -70,7 +70,7 @@ class Clicks:
 
     async def _store(self, value: Mapping[str, str], reaction: str) -> None:
         feedback = Feedback(answer_id=value.get("answer", ""), reaction=reaction, reason="slack")
-        await self._workspace.context.executor(lambda: self._workspace.context.advisor.give_feedback(feedback))
+        await self._workspace.context.executor(lambda: self._workspace.context.memory.give_feedback(feedback))
 
     async def _resolved(self, place: Place, value: Mapping[str, str], language: str, url: str, *, since: str) -> None:
         """``since`` is the clicked message's timestamp; empty for an ephemeral one."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.storage.history import Turn
+from trainmedic.service.dialogue.turn import Turn
 from trainmedic.ui.bots.question import has_words, is_repeated, prose_language
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 from trainmedic.ui.slack.files import Downloads

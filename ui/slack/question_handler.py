@@ -18,14 +18,14 @@ from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.answer import Answer, AuditView, StepView
 from trainmedic.service.answering import Delta, Draft
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.settings import SlackChannel
-from trainmedic.service.storage.history import Turn
 from trainmedic.ui.bots.question import prose_language, wants_audit
 from trainmedic.ui.bots.tasks import Tasks
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.slack import GROUNDED, Block, Extras, Reply, render_answer, section, verdict_name
-from trainmedic.ui.present.slack_audit import known_defects, lists_packages, render_audit
+from trainmedic.ui.present.slack_audit import known_defects, render_audit
 from trainmedic.ui.present.slack_text import escape
 from trainmedic.ui.present.stored import answer_from
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
@@ -106,8 +106,8 @@ class QuestionHandler:
                 if addressed:
                     await self.say(place, messages("help", language), url=url)
                 return
-            executor = self.workspace.context.executor
-            if await executor(lambda: wants_audit(thread.question, thread.attachments)):
+            executor, read = self.workspace.context.executor, self.workspace.context.advisor.read
+            if await executor(lambda: wants_audit(thread.question, thread.attachments, read)):
                 await self._audited(place, thread, in_thread=in_thread, addressed=addressed, url=url)
                 return
             await self._answered(place, thread, trace_id, in_thread=in_thread, addressed=addressed, url=url)
@@ -115,18 +115,16 @@ class QuestionHandler:
             await self.failed(place, error, language, trace_id, url=url, addressed=addressed)
 
     async def turns(self, place: Place) -> tuple[Turn, ...]:
-        history = self.workspace.context.advisor.history
-        if history is None:
-            return ()
-        conversation = place.conversation_id(self.workspace.key)
-        return await self.workspace.context.executor(lambda: history.turns(conversation))
+        context, conversation = self.workspace.context, place.conversation_id(self.workspace.key)
+        return await context.executor(lambda: context.memory.turns(conversation))
 
     async def alone(self, question: str, place: Place, url: str) -> None:
         """Answer a command, visible to the asker alone, with a button to share it."""
         language = self.language(place.channel, question)
         trace_id = uuid.uuid4().hex
         try:
-            if await self.workspace.context.executor(lambda: wants_audit(question, ())):
+            read = self.workspace.context.advisor.read
+            if await self.workspace.context.executor(lambda: wants_audit(question, (), read)):
                 view = await self._audit(question, (), language)
                 await self._tell(place, render_audit(view, language), url)
                 return
@@ -140,7 +138,7 @@ class QuestionHandler:
                         sources = part.sources
                     elif isinstance(part, Answer):
                         answer = self._keep(part, sources)
-            beside = await self._known_defects(question, (), answer.language)
+            beside = tuple(known_defects(answer.defects, (), answer.language))
             await self._tell(place, render_answer(answer, self.extras(place, beside=beside, share=True)), url)
         except Exception as error:
             await self.failed(place, error, language, trace_id, url=url, alone=True)
@@ -154,14 +152,6 @@ class QuestionHandler:
     async def _audit(self, question: str, attachments: Sequence[Attachment], language: str) -> AuditView:
         advisor = self.workspace.context.advisor
         return await self.workspace.context.executor(lambda: advisor.audit(attachments, language, question=question))
-
-    async def _known_defects(
-        self, question: str, attachments: Sequence[Attachment], language: str
-    ) -> tuple[Block, ...]:
-        """To show beside an answer: the defects of a pasted list of packages, or certain ones."""
-        view = await self._audit(question, attachments, language)
-        shown = lists_packages(view) or any(item.certain for item in view.defects)
-        return tuple(known_defects(view, language)) if shown else ()
 
     async def _audited(
         self, place: Place, thread: ThreadContext, *, in_thread: bool, addressed: bool, url: str
@@ -223,7 +213,7 @@ class QuestionHandler:
                         answer = part
                 assert answer is not None, "a stream ends with its answer"
                 not_read = (*thread.not_read, *(f"{item.name} ({why})" for item in surplus))
-                beside = await self._known_defects(thread.question, attachments, answer.language)
+                beside = tuple(known_defects(answer.defects, (), answer.language))
                 notes = (thread.note,) if thread.note else ()
                 extras = self.extras(place, not_read=not_read, notes=notes, beside=beside)
                 how = {"in_thread": in_thread, "addressed": addressed}
@@ -286,8 +276,8 @@ class QuestionHandler:
         """An earlier answer: from this process, else from the history. Raises `NotFound`."""
         if posted := self.posted.get(answer_id):
             return posted
-        advisor = self.workspace.context.advisor
-        stored = await self.workspace.context.executor(lambda: advisor.answer(answer_id))
+        context = self.workspace.context
+        stored = await context.executor(lambda: context.memory.answer(answer_id))
         if stored is None or not stored.turns:
             raise NotFound(f"no answer {answer_id!r}")
         turn = stored.turns[-1]

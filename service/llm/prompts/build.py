@@ -174,7 +174,7 @@ def _heading(source: Source) -> str:
 
 def _pasted(prepared: PreparedAnswer) -> Iterator[Pasted]:
     """The attachments, without earlier questions, which are sources too."""
-    attached = {attachment.name for attachment in prepared.attachments}
+    attached = {attachment.name for attachment in prepared.request.attachments}
     earlier = {turn.question for turn in prepared.earlier}
     for pasted in prepared.context.evidence.sources:
         is_question = pasted.name not in attached and pasted.text in earlier

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.question.vocabulary import phrases
+from trainmedic.service.dialogue.vocabulary import phrases
 
 Side = Literal["works", "fails"]
 WORKS = frozenset(("good", "works", "working", "worked", "ok", "okay", "healthy", "baseline", "正常", "成功"))

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.parse.readers.versions import PACKAGES, package
-from trainmedic.service.question.supposition import changes_in
-from trainmedic.service.question.vocabulary import phrases
+from trainmedic.service.dialogue.supposition import changes_in
+from trainmedic.service.dialogue.vocabulary import phrases
 
 MAX_READ = 2_000
 """Code points of a message that are read."""
 MAX_CLAUSE = 200
-CACHED = 256
 _CLAUSES = regex(r"[,;!?，。；！？\n]+|\.(?=\s|$)|\bbut\b|\band (?=it|still|now|the)")
 # A version behind a verb or the word "version", with at most one name and the old version between them.
 _VERSION = regex(
@@ -28,20 +26,14 @@ _VERSION = regex(
 _NO_NAMES = frozenset({"it", "to", "is", "from", "at", "the", "on", "my", "its", "our", "which", "installed"})
 
 
-@lru_cache(maxsize=CACHED)
-def _stated_versions(text: str) -> tuple[tuple[str, str], ...]:
-    facts = parse(text).versions.values()
-    return tuple((fact.package, fact.exact) for fact in facts if fact.exact is not None)
-
-
-def reported_changes(text: str, framework: str | None, glossary: Glossary) -> dict[str, str]:
+def reported_changes(text: str, framework: str | None, glossary: Glossary, read: Read) -> dict[str, str]:
     """The settings, options and packages that a follow-up reports, with their present values.
 
     A version without a name is that of the framework.
     """
     text = text[:MAX_READ]
     states = any(letter.isdigit() for letter in text) and phrases("worked_with").search(text) is None
-    changes = dict(_stated_versions(text)) if states else {}
+    changes = _stated_versions(text, read) if states else {}
     for clause in _CLAUSES.split(text):
         if not clause or len(clause) > MAX_CLAUSE:
             continue
@@ -54,3 +46,7 @@ def reported_changes(text: str, framework: str | None, glossary: Glossary) -> di
         if phrases("reported_change").search(clause):
             changes |= {name: value for name, value in changes_in(clause, glossary).items() if name not in changes}
     return changes
+
+
+def _stated_versions(text: str, read: Read) -> dict[str, str]:
+    return {fact.package: fact.exact for fact in read(text, ()).versions.values() if fact.exact is not None}

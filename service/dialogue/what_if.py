@@ -1,6 +1,6 @@
 """Run the rules as if a setting or a package version were different. Pure; nothing is written.
 
-Settings are edited in the pasted text, as a fix edits it, and the text is parsed again, so derived settings change too.
+Settings are edited in the pasted text, as a fix edits it, and the text is read again, so derived settings change too.
 If the text cannot be edited (a dump in a log, a truncated file), the parsed setting is overridden instead. The log
 belongs to the run before the change: it counts for findings that a change clears, never for new ones.
 """
@@ -20,12 +20,11 @@ from trainmedic.kb.engine.patches import patched, reread, unified_diff, unstarte
 from trainmedic.kb.engine.rule import FixSpec, RuleSet
 from trainmedic.kb.engine.values import show
 from trainmedic.kb.frameworks.canonical import canonicalise
-from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Source
 from trainmedic.kb.model.report import Safety, Severity, Text
 from trainmedic.kb.model.run import Option, Origin, RunConfig, Setting, Value, VersionFact
-from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.what_if.parse import UNSET, Change, InvalidChange, parse_change
+from trainmedic.service.dialogue.change import UNSET, Change, InvalidChange, parse_change
 
 MAX_CHANGES = 12
 """Changes applied together; the others are listed as rejected."""
@@ -91,12 +90,12 @@ class WhatIf:
     patch: str = ""
 
 
-def what_if(evidence: Evidence, changes: Mapping[str, str], rules: RuleSet) -> WhatIf:
+def what_if(evidence: Evidence, changes: Mapping[str, str], rules: RuleSet, read: Read) -> WhatIf:
     """The rules over ``evidence`` with ``changes`` applied. Never raises for meaningless names and values.
 
     ``changes`` maps a canonical setting, a framework's option or a package to the value as the user would write it.
     """
-    trial = _Trial(evidence, rules)
+    trial = _Trial(evidence, rules, read)
     for number, (name, raw) in enumerate(changes.items()):
         if number >= MAX_CHANGES:
             trial.refuse(name, TOO_MANY)
@@ -119,14 +118,14 @@ def what_if(evidence: Evidence, changes: Mapping[str, str], rules: RuleSet) -> W
         unknown=tuple(trial.unknown),
         patch="".join(
             unified_diff(old.text, new.text, old.name)
-            for old, new in zip(evidence.sources, trial.read.sources, strict=True)
+            for old, new in zip(evidence.sources, trial.now.sources, strict=True)
         ),
     )
 
 
-def with_changes(evidence: Evidence, changes: Mapping[str, str], rules: RuleSet) -> Evidence:
+def with_changes(evidence: Evidence, changes: Mapping[str, str], rules: RuleSet, read: Read) -> Evidence:
     """The evidence after changes that were made; those that mean nothing here are left out. Never raises."""
-    trial = _Trial(evidence, rules)
+    trial = _Trial(evidence, rules, read)
     for name, raw in islice(changes.items(), MAX_CHANGES):
         trial.make(name, raw)
     return trial.evidence() if trial.changed else evidence
@@ -135,8 +134,9 @@ def with_changes(evidence: Evidence, changes: Mapping[str, str], rules: RuleSet)
 class _Trial:
     """Changes applied one after the other: edits of the text first, overrides of parsed settings at the end."""
 
-    def __init__(self, evidence: Evidence, rules: RuleSet) -> None:
-        self.read = evidence
+    def __init__(self, evidence: Evidence, rules: RuleSet, read: Read) -> None:
+        self.now = evidence
+        self._read = read
         self.rules = rules
         self.changed: list[AppliedChange] = []
         self.unknown: list[RejectedChange] = []
@@ -149,14 +149,14 @@ class _Trial:
 
     def make(self, name: str, raw: str) -> None:
         try:
-            change = parse_change(name, raw, self.read.run)
+            change = parse_change(name, raw, self.now.run)
         except InvalidChange as refused:
             self.refuse(name, refused.why)
             return
         # A version cannot be edited in: people paste `pip list`, which is output and no configuration.
         if change.package:
             self._install(change)
-        elif not self.read.run.options:
+        elif not self.now.run.options:
             self.refuse(name, NOWHERE)
         elif change.canonical:
             self._set(change)
@@ -165,12 +165,12 @@ class _Trial:
 
     def evidence(self) -> Evidence:
         if not self.versions and not self.settings:
-            return self.read
-        versions = MappingProxyType({**self.read.versions, **self.versions})
-        first, *others = (self._canonicalised(run, versions) for run in self.read.runs or (self.read.run,))
+            return self.now
+        versions = MappingProxyType({**self.now.versions, **self.versions})
+        first, *others = (self._canonicalised(run, versions) for run in self.now.runs or (self.now.run,))
         named = {name: _assumed(name, value) for name, value in self.settings.items()}
         first = replace(first, settings=MappingProxyType({**first.settings, **named}))
-        return replace(self.read, versions=versions, runs=(first, *others))
+        return replace(self.now, versions=versions, runs=(first, *others))
 
     def _canonicalised(self, run: RunConfig, versions: Mapping[str, VersionFact]) -> RunConfig:
         """The run under the changed versions, whose defaults may differ."""
@@ -191,7 +191,7 @@ class _Trial:
     def _install(self, change: Change) -> None:
         fact = change.version
         assert fact is not None
-        known = self.read.versions.get(change.name)
+        known = self.now.versions.get(change.name)
         if known is not None and known.exact is not None and known.exact == fact.exact:
             self.refuse(change.name, ALREADY)
             return
@@ -203,7 +203,7 @@ class _Trial:
     def _set(self, change: Change) -> None:
         """Change a canonical setting by editing the text, or else override the parsed value."""
         name = change.name
-        setting = self.read.run.settings.get(name)
+        setting = self.now.run.settings.get(name)
         unwritten = setting is None or setting.option is None
         if (setting is not None and setting.value == change.value) or (unwritten and change.value == UNSET):
             self.refuse(change.wording, ALREADY)
@@ -218,50 +218,46 @@ class _Trial:
 
     def _edited(self, name: str, change: Change) -> bool:
         """Edit the pasted text; whether the setting then has the wanted value."""
-        if not self.rules.rules:
-            return False
         spec = (
             FixSpec(safety=Safety.UNSAFE, unset=(name,))
             if change.value == UNSET
             else FixSpec(safety=Safety.UNSAFE, set={name: change.value})  # type: ignore[dict-item]
         )
-        # Fixes know how to write a setting into a paste, and they belong to a rule: borrow one.
-        carrier = replace(self.rules.rules[0], id="what-if", fixes=(spec,))
-        edits = fixes(carrier, Facts(self.read))[0].edits
-        if not edits:
+        (fix,) = fixes([spec], Facts(self.now))
+        if not fix.edits:
             return False
-        after = reread(self.read, patched(edits, self.read.sources), parse)
-        if name not in self.read.run.settings or self.read.run.settings[name].option is None:
+        after = reread(self.now, patched(fix.edits, self.now.sources), self._read)
+        if name not in self.now.run.settings or self.now.run.settings[name].option is None:
             # A new misplaced-option finding would be the fault of our edit, not of the change.
             new = fired_rules(unstarted(after), self.rules, self.spelled)
-            if new - fired_rules(unstarted(self.read), self.rules, self.spelled):
+            if new - fired_rules(unstarted(self.now), self.rules, self.spelled):
                 return False
         setting = after.run.settings.get(name)
         applied = setting is not None and setting.value == change.value and change.value != UNSET
         unwritten = setting is None or setting.option is None
         if applied or unwritten:
-            self.read = after
+            self.now = after
         return applied or (unwritten and change.value == UNSET)
 
     def _write(self, change: Change) -> None:
         """Change an option that is no canonical setting: in place, or after the program's last option."""
-        facts = Facts(self.read)
+        facts = Facts(self.now)
         written = facts.options(change.name)
-        holder = written[-1] if written else _last_option(self.read.run)
+        holder = written[-1] if written else _last_option(self.now.run)
         if holder is None or change.value == UNSET:
             self.refuse(change.wording, NO_ROOM)
             return
         if written and written[-1].raw == change.raw:
             self.refuse(change.wording, ALREADY)
             return
-        source = next((source for source in self.read.sources if source.name == holder.span.attachment), None)
+        source = next((source for source in self.now.sources if source.name == holder.span.attachment), None)
         document = Document(source or Source(name=holder.span.attachment, text="", byte_count=0))
         raw = _in_format(change.raw, holder.origin)
         edit = replace_value(document, holder, raw) if written else insert(document, holder, change.name, raw)
         if edit is None:
             self.refuse(change.wording, NO_ROOM)
             return
-        self.read = reread(self.read, patched((edit,), self.read.sources), parse)
+        self.now = reread(self.now, patched((edit,), self.now.sources), self._read)
         before = written[-1].raw or "true" if written else None
         self.changed.append(AppliedChange(name=change.name, before=before, after=change.display))
 

@@ -13,22 +13,20 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
-from trainmedic.kb.engine.patches import Parse
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.language import language_of
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.mask import mask
-from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Finding
-from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.question.intent import Relation
-from trainmedic.service.question.query import MAX_QUESTION
-from trainmedic.service.question.reported_change import reported_changes
-from trainmedic.service.question.supposition import Supposition, supposition_in, with_counterparts
-from trainmedic.service.question.topic import Topic, is_acknowledgement, relation_of, topic_of
-from trainmedic.service.question.vocabulary import phrases
-from trainmedic.service.storage.history import Turn
+from trainmedic.service.dialogue.intent import Relation
+from trainmedic.service.dialogue.query import MAX_QUESTION
+from trainmedic.service.dialogue.reported_change import reported_changes
+from trainmedic.service.dialogue.supposition import Supposition, supposition_in, with_counterparts
+from trainmedic.service.dialogue.topic import Topic, is_acknowledgement, relation_of, topic_of
+from trainmedic.service.dialogue.turn import Turn
+from trainmedic.service.dialogue.vocabulary import phrases
 
 MAX_TURNS = 8
 """Earlier turns that are read: the first of the topic, those that pasted something, then the latest."""
@@ -82,25 +80,25 @@ class Message:
         return self.relation in (Relation.ACKNOWLEDGEMENT, Relation.SOLVED, Relation.EXPLANATION)
 
 
-def read(
+def message_of(
     question: str,
     attachments: Sequence[Attachment],
     turns: Sequence[Turn],
     glossary: Glossary,
-    parse: Parse = parse,
+    read: Read,
 ) -> Message:
     """The message with what came before it. ``turns`` are masked; ``question`` and ``attachments`` need not be."""
     if not turns:
-        return _first(question, attachments, glossary, parse)
+        return _first(question, attachments, glossary, read)
     text = mask(question).text
     supposition = supposition_in(text, glossary, follows=True)
     texts = [_facts(turn, number, glossary) for number, turn in enumerate(turns)]
-    start, words, before = _current_topic(turns, texts, glossary, parse)
+    start, words, before = _current_topic(turns, texts, glossary, read)
     earlier = {attachment for turn in turns for attachment in turn.attachments}
     new_files = [attachment for attachment in attachments if attachment not in earlier]
-    relation = _relation(text, new_files, supposition, before, glossary, parse)
+    relation = _relation(text, new_files, supposition, before, glossary, read)
     if relation is Relation.NEW_TOPIC:
-        return _first(question, attachments, glossary, parse)
+        return _first(question, attachments, glossary, read)
     if relation in (Relation.NEW_SYMPTOM, Relation.PATCHED):
         words = len(turns)
     numbers = _within_budget(turns, texts, start)
@@ -108,7 +106,7 @@ def read(
     everything = (*attachments, *_earlier_attachments(turns, texts, numbers, attachments))
     if relation in (Relation.ACKNOWLEDGEMENT, Relation.SOLVED, Relation.EXPLANATION):
         supposition = Supposition(changes=MappingProxyType({}), rest="")
-    evidence, changes = _evidence(question, everything, supposition, parse)
+    evidence, changes = _evidence(question, everything, supposition, read)
     evidence = _without_stated(evidence, {name_of(number) for number in numbers if number < words})
     own = supposition.rest if supposition is not None and (changes or not supposition.rest) else evidence.question
     framework = evidence.run.framework.value if evidence.run.framework is not None else None
@@ -118,7 +116,7 @@ def read(
         turns=tuple(turns[number] for number in numbers),
         relation=relation,
         changes=MappingProxyType(changes),
-        made=MappingProxyType(_made(turns, texts, start, (own, attachments), framework, glossary)),
+        made=MappingProxyType(_made(turns, texts, start, (own, attachments), framework, glossary, read)),
         tried=_tried(turns, texts, start, relation),
         unstarted=relation is Relation.PATCHED,
         own_files=frozenset((None, *(attachment.name for attachment in attachments))),
@@ -133,20 +131,24 @@ def _relation(
     supposition: Supposition | None,
     before: Topic,
     glossary: Glossary,
-    parse: Parse,
+    read: Read,
 ) -> Relation:
     if not attachments and is_acknowledgement(text):
         return Relation.ACKNOWLEDGEMENT
     if supposition is not None and supposition.alone:
         return Relation.FOLLOW_UP
-    topic = _topic(supposition.rest if supposition else text, attachments, glossary, parse)
+    topic = _topic(supposition.rest if supposition else text, attachments, glossary, read)
     relation = relation_of(topic, before)
     if not attachments or relation in (Relation.NEW_TOPIC, Relation.NEW_SYMPTOM):
         return relation
-    logged = any(region.kind in LOGGED for region in parse("", attachments).regions)
-    if phrases("patched").search(text) and not logged:
+    if phrases("patched").search(text) and not _logged(attachments, read):
         return Relation.PATCHED
     return relation if relation is Relation.STILL_FAILING else Relation.CHANGED_EVIDENCE
+
+
+def _logged(attachments: Sequence[Attachment], read: Read) -> bool:
+    """Whether the files hold what a run printed."""
+    return any(region.kind in LOGGED for region in read("", attachments).regions)
 
 
 def _made(
@@ -156,6 +158,7 @@ def _made(
     message: tuple[str, Sequence[Attachment]],
     framework: str | None,
     glossary: Glossary,
+    read: Read,
 ) -> dict[str, str]:
     """The changes that the messages after the first report, without those from before the latest files."""
     made: dict[str, str] = {}
@@ -164,7 +167,7 @@ def _made(
         if files:
             made = {}
         else:
-            made |= reported_changes(text, framework, glossary)
+            made |= reported_changes(text, framework, glossary, read)
     return made
 
 
@@ -180,9 +183,9 @@ def _tried(turns: Sequence[Turn], texts: Sequence[str], start: int, relation: Re
     return tuple(dict.fromkeys(tried))
 
 
-def _first(question: str, attachments: Sequence[Attachment], glossary: Glossary, parse: Parse) -> Message:
+def _first(question: str, attachments: Sequence[Attachment], glossary: Glossary, read: Read) -> Message:
     """A message that nothing precedes."""
-    evidence = parse(question, attachments)
+    evidence = read(question, attachments)
     if not attachments and is_acknowledgement(evidence.question):
         return Message(evidence=evidence, question=evidence.question, relation=Relation.ACKNOWLEDGEMENT)
     supposition = supposition_in(evidence.question, glossary, follows=False) if evidence.run.options else None
@@ -191,15 +194,15 @@ def _first(question: str, attachments: Sequence[Attachment], glossary: Glossary,
 
 
 def _evidence(
-    question: str, attachments: Sequence[Attachment], supposition: Supposition | None, parse: Parse
+    question: str, attachments: Sequence[Attachment], supposition: Supposition | None, read: Read
 ) -> tuple[Evidence, dict[str, str]]:
     """The evidence without what is only supposed, and the changes supposed."""
     if supposition is None:
-        return parse(question, attachments), {}
-    known = parse(supposition.rest, attachments)
+        return read(question, attachments), {}
+    known = read(supposition.rest, attachments)
     if supposition.changes and not known.run.options:
-        return parse(question, attachments), {}  # nothing to change: an ordinary question
-    whole = parse(question, ())  # the receipt speaks of the message as it was sent
+        return read(question, attachments), {}  # nothing to change: an ordinary question
+    whole = read(question, ())  # the receipt speaks of the message as it was sent
     receipt = replace(
         known.receipt,
         inputs=(*whole.receipt.inputs[:1], *known.receipt.inputs[1:]),
@@ -230,27 +233,19 @@ def _rest(text: str, glossary: Glossary) -> str:
     return text if supposition is None else supposition.rest
 
 
-def _topic(text: str, attachments: Sequence[Attachment], glossary: Glossary, parse: Parse) -> Topic:
-    starts = tuple((attachment.name, attachment.content[:MAX_TOPIC_TEXT]) for attachment in attachments[:4])
-    return _topic_of_text(text[:MAX_TOPIC_TEXT], starts, glossary, parse)
-
-
-@lru_cache(maxsize=CACHED_TEXTS)
-def _topic_of_text(
-    text: str, attachments: tuple[tuple[str, str | bytes], ...], glossary: Glossary, parse: Parse
-) -> Topic:
-    evidence = parse(text, [Attachment(name=name, content=content) for name, content in attachments])
-    return topic_of(evidence, glossary)
+def _topic(text: str, attachments: Sequence[Attachment], glossary: Glossary, read: Read) -> Topic:
+    starts = [replace(attachment, content=attachment.content[:MAX_TOPIC_TEXT]) for attachment in attachments[:4]]
+    return topic_of(read(text[:MAX_TOPIC_TEXT], starts), glossary)
 
 
 def _current_topic(
-    turns: Sequence[Turn], texts: Sequence[str], glossary: Glossary, parse: Parse
+    turns: Sequence[Turn], texts: Sequence[str], glossary: Glossary, read: Read
 ) -> tuple[int, int, Topic]:
     """The first turn of the current topic, the first whose words still count, and the topic."""
     start = words = 0
     current: Topic | None = None
     for number in range(max(0, len(turns) - MAX_LOOKBACK), len(turns)):
-        topic = _topic(texts[number], turns[number].attachments, glossary, parse)
+        topic = _topic(texts[number], turns[number].attachments, glossary, read)
         relation = Relation.FOLLOW_UP if current is None else relation_of(topic, current)
         if current is None or relation is Relation.NEW_TOPIC:
             current = topic

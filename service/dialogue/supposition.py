@@ -14,7 +14,7 @@ from trainmedic.kb.language import width
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import RunConfig
 from trainmedic.kb.parse.readers.versions import PACKAGES
-from trainmedic.service.question.vocabulary import phrases, switches, wordings
+from trainmedic.service.dialogue.vocabulary import phrases, switches, wordings
 
 MAX_READ = 6_000
 """Code points of a message that are looked through."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.parse.signal_kinds import NON_FINITE
-from trainmedic.service.question.vocabulary import phrases
+from trainmedic.service.dialogue.vocabulary import phrases
 
 RECOGNISED = 3.0
 """A framework, an algorithm, an option, a logged row."""

@@ -9,8 +9,8 @@ from trainmedic.kb.language import width
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.parse.signal_kinds import BENIGN
-from trainmedic.service.question.intent import Relation
-from trainmedic.service.question.vocabulary import phrases
+from trainmedic.service.dialogue.intent import Relation
+from trainmedic.service.dialogue.vocabulary import phrases
 
 SHORT_REPLY = 120
 """Greatest width of a message that only acknowledges, or asks about the answer above."""

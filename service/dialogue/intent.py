@@ -14,10 +14,10 @@ from trainmedic.kb.language import language_of, width
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.negation import RUN
 from trainmedic.kb.parse.signal_kinds import BENIGN
-from trainmedic.service.question.domain import BAD_OUTPUT, domain_score, is_out_of_scope
-from trainmedic.service.question.query import MAX_QUESTION, evidence_facts
-from trainmedic.service.question.query_text import query_text
-from trainmedic.service.question.vocabulary import phrases
+from trainmedic.service.dialogue.domain import BAD_OUTPUT, domain_score, is_out_of_scope
+from trainmedic.service.dialogue.query import MAX_QUESTION, evidence_facts
+from trainmedic.service.dialogue.query_text import query_text
+from trainmedic.service.dialogue.vocabulary import phrases
 
 SHORT = 60
 """Width of a question that leaves nearly everything open."""

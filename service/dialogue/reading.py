@@ -1,4 +1,4 @@
-"""Reading what is pasted in processes of its own, so that hostile text costs nothing but its own request.
+"""Reads what is pasted once, and in processes of its own, so that hostile text costs nothing but its own request.
 
 A thread cannot be stopped, and a regular expression does not let other threads run: a text that takes too long to read
 would hold every request. A process can be killed; its successor is forked from a server that has the readers loaded.
@@ -11,23 +11,68 @@ import multiprocessing
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from hashlib import blake2b
 from multiprocessing import forkserver
 from threading import Lock
 from typing import TypeAlias
 
+from cachetools import LRUCache
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 import trainmedic.kb.picklable  # noqa: F401
-from trainmedic.kb.engine.patches import Parse
 from trainmedic.kb.errors import TooLarge, TrainmedicError
 from trainmedic.kb.kept import pickled, unpickled
-from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 
-PRELOAD = ("trainmedic.service.question.reader_preload", __name__)
+PRELOAD = ("trainmedic.service.dialogue.reader_preload", __name__)
 _FORKS_FROM_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
-_Task: TypeAlias = tuple[Parse, str, tuple[Attachment, ...]]
+_Task: TypeAlias = tuple[Read, str, tuple[Attachment, ...]]
+
+
+KEPT_CHARACTERS = 16_000_000
+"""Code points of the texts whose readings are kept."""
+LEAST = KEPT_CHARACTERS // 128
+"""Code points that a short text counts for: at most 128 readings are kept."""
+
+
+class ReadOnce:
+    """A reader that reads each question with its files once, as long as it is among the latest.
+
+    A conversation is read with each of its questions, and a file for each thing that is asked of it.
+    """
+
+    def __init__(self, read: Read, characters: int = KEPT_CHARACTERS, least: int = LEAST) -> None:
+        self._read = read
+        self._latest: LRUCache[bytes, Evidence] = LRUCache(characters, partial(_weight, least=least))
+        self._lock = Lock()
+
+    def __call__(self, question: str, attachments: Sequence[Attachment] = ()) -> Evidence:
+        """The evidence in question and files. What the reader raises is not kept."""
+        key = _digest(question, attachments)
+        with self._lock:
+            kept = self._latest.get(key)
+        if kept is not None:
+            return kept
+        evidence = self._read(question, attachments)
+        with self._lock, suppress(ValueError):  # more than all that is kept
+            self._latest[key] = evidence
+        return evidence
+
+
+def _weight(evidence: Evidence, least: int) -> int:
+    return max(least, sum(len(source.text) for source in evidence.sources))
+
+
+def _digest(question: str, attachments: Sequence[Attachment]) -> bytes:
+    digest = blake2b(digest_size=16)
+    for text in (question, *(part for item in attachments for part in (item.name, item.content))):
+        data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+        digest.update(f"{type(text).__name__} {len(data)} ".encode())
+        digest.update(data)
+    return digest.digest()
 
 
 class ReadingTimeout(TrainmedicError):
@@ -43,7 +88,7 @@ class ReadingPool:
     Outside of `running`, and without processes, `read` reads in the calling thread.
     """
 
-    def __init__(self, processes: int, timeout_s: float, memory: int, reader: Parse = parse) -> None:
+    def __init__(self, processes: int, timeout_s: float, memory: int, reader: Read = parse) -> None:
         self._processes = processes
         self._timeout_s = timeout_s
         self._memory = memory
@@ -123,6 +168,6 @@ def _ready() -> None:
     """A task without work: the pool starts its processes with the first."""
 
 
-def _read(reader: Parse, question: str, attachments: tuple[Attachment, ...]) -> bytes:
+def _read(reader: Read, question: str, attachments: tuple[Attachment, ...]) -> bytes:
     """The evidence as `pickled` has it, which is unpickled in half the time."""
     return pickled(reader(question, attachments))

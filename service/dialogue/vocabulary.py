@@ -46,7 +46,7 @@ def switches() -> frozenset[str]:
 
 @cache
 def _data() -> Mapping[str, Any]:
-    return load_yaml("trainmedic.service.question", "vocabulary.yaml")
+    return load_yaml("trainmedic.service.dialogue", "vocabulary.yaml")
 
 
 def _fragment(phrase: str) -> str:

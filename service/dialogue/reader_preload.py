@@ -1,6 +1,6 @@
 """Loads the readers, with every framework's tables, into the server that reading processes are forked from.
 
-`service.question.reading` starts it: what is loaded here, its processes share and no question waits for.
+`service.dialogue.reading` starts it: what is loaded here, its processes share and no question waits for.
 """
 
 from trainmedic.kb.frameworks.canonical import warm
