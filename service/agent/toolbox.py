@@ -6,8 +6,10 @@ verified.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+from pydantic import BaseModel
 
 from trainmedic.kb.mask import mask
 from trainmedic.kb.messages import load_messages
@@ -65,6 +67,11 @@ class Toolbox:
     @property
     def language(self) -> str:
         return self.prepared.answer.language
+
+    def run(self, name: str, form: BaseModel) -> ToolResult:
+        """Run the tool that `TOOL_SCHEMAS` lists by this name; ``form`` holds its valid arguments."""
+        tool: Callable[[BaseModel], ToolResult] = getattr(self, name)
+        return tool(form)
 
     def search_cases(self, form: SearchCases) -> ToolResult:
         """The cases nearest to the query."""

@@ -19,17 +19,16 @@ from tests.incidents import INCIDENTS, Incident
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import to_json
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.agent import agent
 from trainmedic.service.agent.agent import messages
 from trainmedic.service.agent.budget import NO_ROOM, STEPS, TRUNCATED
+from trainmedic.service.agent.toolbox import Toolbox
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Delta, Draft, TemplateAnswerer, final_answer
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.composition.messages import messages as answer_messages
-from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.question.request import Ask
 from trainmedic.service.storage.history import History
-from trainmedic.ui.app import load_agent
 from trainmedic.ui.cli import CLEAN, main
 
 GEMMA = next(each for each in INCIDENTS if each.name == "gemma2-flash-attn")
@@ -75,7 +74,7 @@ async def chat(url: str, **changes: Any) -> AsyncIterator[ChatModel]:
 
 async def asked_of(model: ChatModel, advisor: Advisor, request: Ask, server: FakeModel) -> Asked:
     async with asyncio.timeout(PATIENCE_S):
-        parts = [part async for part in Assistant(advisor, model, restate=False, load_agent=load_agent).stream(request)]
+        parts = [part async for part in Assistant(advisor, model, restate=False).stream(request)]
     draft, *between, answer = parts
     assert isinstance(draft, Draft)
     assert isinstance(answer, Answer)
@@ -527,7 +526,7 @@ def test_an_unreachable_endpoint_is_reported_as_absent(knowledge_advisor: Adviso
         with FakeModel(SAID) as gone:
             url = gone.url
         async with chat(url) as model:
-            return await final_answer(Assistant(knowledge_advisor, model, load_agent=load_agent).stream(about()))
+            return await final_answer(Assistant(knowledge_advisor, model).stream(about()))
 
     answer = asyncio.run(scenario())
     assert answer.notices == (messages("unfinished", "en", why=answer_messages("failures.absent", "en")),)
@@ -568,9 +567,7 @@ def test_a_disconnect_stops_the_model(knowledge_advisor: Advisor) -> None:
     async def scenario() -> None:
         with FakeModel(EAGER, Reply("The mean " * 60, end="hold")) as server:
             async with chat(server.url) as model:
-                async with aclosing(
-                    Assistant(knowledge_advisor, model, load_agent=load_agent).stream(about())
-                ) as parts:
+                async with aclosing(Assistant(knowledge_advisor, model).stream(about())) as parts:
                     async for part in parts:
                         if isinstance(part, Delta):
                             break
@@ -594,10 +591,10 @@ def test_a_tool_that_fails_is_a_step_that_failed(knowledge_advisor: Advisor, mon
 def test_if_the_agent_raises_there_is_still_an_answer(
     knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(**_: object) -> None:
+    def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(agent, "create_agent", lambda *_, **__: broken())
+    monkeypatch.setattr(Toolbox, "suppose", broken)
     asked = ask(knowledge_advisor, about(), SAID)
     alone(asked, knowledge_advisor, about(), answer_messages("failures.garbage", "en"))
 
@@ -680,7 +677,7 @@ def test_without_anything_to_investigate_the_model_is_not_called(knowledge_advis
 
 
 def test_without_a_model_the_template_answer_says_so(knowledge_advisor: Advisor) -> None:
-    for answerer in (TemplateAnswerer(knowledge_advisor), Assistant(knowledge_advisor, None, load_agent=load_agent)):
+    for answerer in (TemplateAnswerer(knowledge_advisor), Assistant(knowledge_advisor, None)):
         answer = asyncio.run(final_answer(answerer.stream(about(), "", _directly)))
         assert (answer.mode, answer.notices) == ("deterministic", (answer_messages("no_model", "en"),))
 

@@ -7,17 +7,18 @@ import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
 from pydantic import BaseModel, ConfigDict
 
 from tests.fake_model import NAME, SILENT, FakeModel, Reply, Thought, failing, form
 from tests.service.test_breaker import Clock
 from trainmedic.kb.breaker import State
+from trainmedic.service.llm.chat import ChatModel, Completion, Message, ModelError, ModelOptions, Piece
+from trainmedic.service.llm.endpoint import BYTES_PER_TOKEN, CACHED_COUNTS
 from trainmedic.service.llm.errors import BREAKS
-from trainmedic.service.llm.model import ChatModel, Message, ModelError, ModelOptions
-from trainmedic.service.llm.tokens import BYTES_PER_TOKEN, CACHED_COUNTS
+from trainmedic.service.llm.model_calls import ModelCall
 
 KEY = "sk-the-key-nobody-may-read"
 ASKED = (Message(role="system", content="Be short."), Message(role="user", content="Why is the loss NaN?"))
@@ -49,8 +50,13 @@ async def chat(base_url: str, clock: Callable[[], float] | None = None, **change
 
 
 async def written(model: ChatModel, **how: Any) -> str:
-    async with aclosing(model.stream(ASKED, **how)) as deltas:
-        return "".join([delta.text async for delta in deltas])
+    return (await streamed(model, **how))[-1].text
+
+
+async def streamed(model: ChatModel, **how: Any) -> list[Piece | Completion]:
+    """The pieces, then the whole."""
+    async with aclosing(model.stream(ASKED, **how)) as pieces:
+        return [piece async for piece in pieces]
 
 
 async def filled(model: ChatModel) -> Colour:
@@ -89,11 +95,10 @@ def against(
 
 def test_a_text_comes_in_its_pieces_with_its_counts_and_its_end() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
-        deltas = [delta async for delta in model.stream(ASKED, max_tokens=77)]
-        assert [delta.text for delta in deltas if delta.text] == ["The loss", " is NaN", " [1]."]
-        assert [delta.finish for delta in deltas if delta.finish] == ["stop"]
-        (usage,) = [delta.usage for delta in deltas if delta.usage]
-        assert usage == {"prompt_tokens": 100, "completion_tokens": 3, "cached_tokens": 64}
+        *pieces, whole = await streamed(model, max_tokens=77)
+        assert [piece.text for piece in pieces] == ["The loss", " is NaN", " [1]."]
+        usage = {"prompt_tokens": 100, "completion_tokens": 3, "cached_tokens": 64}
+        assert whole == Completion(text="The loss is NaN [1].", usage=usage)
         (asked,) = server.texts
         assert asked.body["messages"] == [{"role": m.role, "content": m.content} for m in ASKED]
         assert (asked.body["model"], asked.body["stream"], asked.body["temperature"]) == (NAME, True, 0.2)
@@ -123,7 +128,8 @@ def test_the_name_that_is_listed_first_is_asked_for_once() -> None:
 
 def test_a_text_cut_by_the_limit_of_tokens_says_so() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
-        assert [d.finish async for d in model.stream(ASKED) if d.finish] == ["length"]
+        (*_, whole) = await streamed(model)
+        assert whole == Completion(text="The loss", usage=ANY, cut=True)
 
     against(Reply("The loss", finish="length"), then=then)
 
@@ -374,7 +380,7 @@ def test_a_trial_that_is_given_up_does_not_shut_the_model_out_for_good() -> None
         holding = asyncio.ensure_future(written(model))
         await server.until_held()
         for _ in range(3):
-            model._breaker.failed(model._breaker.admit())
+            model._turns._breaker.failed(model._turns._breaker.admit())
         clock.now += 30
         waiting = asyncio.ensure_future(written(model))  # for the only slot
         await asyncio.sleep(0)
@@ -402,10 +408,9 @@ def test_a_server_that_answers_at_all_is_asked_again(reply: Reply) -> None:
 
 def test_whoever_stops_reading_closes_the_connection() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
-        async with aclosing(model.stream(ASKED)) as deltas:
-            async for delta in deltas:
-                if delta.text:
-                    break
+        async with aclosing(model.stream(ASKED)) as pieces:
+            async for _ in pieces:
+                break
         await server.until_disconnected()
         assert state_of(model) == "closed"
 
@@ -482,9 +487,9 @@ def test_tokens_are_counted_by_the_endpoint_and_each_text_once() -> None:
 def test_no_more_counts_are_kept_than_planned_and_the_latest_used_stay() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         many = [f"text {number}" for number in range(60)]
-        model._counter._counts.update({bytes([n % 256, n // 256]): 1 for n in range(CACHED_COUNTS)})
+        model._endpoint._counts.update({bytes([n % 256, n // 256]): 1 for n in range(CACHED_COUNTS)})
         await model.count(many)
-        assert len(model._counter._counts) == CACHED_COUNTS
+        assert len(model._endpoint._counts) == CACHED_COUNTS
         asked = len(server.counted)
         await model.count(many)
         assert len(server.counted) == asked
@@ -526,42 +531,26 @@ def test_text_that_is_no_unicode_can_be_counted() -> None:
 # --- tracing --------------------------------------------------------------------------------------------------------
 
 
-class Heard(BaseCallbackHandler):
-    """Writes down what LangChain tells."""
-
-    def __init__(self) -> None:
-        self.events: list[str] = []
-
-    def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
-        self.events.append("start")
-
-    def on_llm_new_token(self, token: str | list[str | dict[str, Any]], **kwargs: Any) -> None:
-        if token:
-            self.events.append(str(token))
-
-    def on_llm_end(self, *args: Any, **kwargs: Any) -> None:
-        self.events.append("end")
-
-    def on_llm_error(self, *args: Any, **kwargs: Any) -> None:
-        self.events.append("error")
-
-
 @pytest.mark.parametrize(
-    ("reply", "events"),
-    [(Reply("The", " loss"), ["start", "The", " loss", "end"]), (Reply("The", end="cut"), ["start", "The", "error"])],
+    ("reply", "outcome", "tokens"),
+    [(Reply("The", " loss"), "ok", (100, 2)), (Reply("The", end="cut"), "failed", (0, 0))],
 )
-def test_langchain_callbacks_see_every_call(reply: Reply, events: list[str]) -> None:
-    heard = Heard()
+def test_every_request_is_reported_with_its_outcome_and_its_tokens(
+    reply: Reply, outcome: str, tokens: tuple[int, int]
+) -> None:
+    calls: list[ModelCall] = []
 
     async def scenario() -> None:
         with FakeModel(reply) as server:
-            model = ChatModel(ModelOptions(base_url=server.url), callbacks=[heard])
+            model = ChatModel(ModelOptions(base_url=server.url), on_call=calls.append)
             with suppress(ModelError):
                 await written(model)
             await model.aclose()
 
     asyncio.run(scenario())
-    assert heard.events == events
+    (call,) = calls
+    assert (call.outcome, call.input_tokens, call.output_tokens) == (outcome, *tokens)
+    assert 0 < (call.first_token_s or 0) <= call.duration_s
 
 
 # --- thinking aloud -------------------------------------------------------------------------------------------------
@@ -596,9 +585,9 @@ def test_a_text_that_is_nothing_but_thought_is_none(reply: Reply) -> None:
 
 def test_text_before_a_block_that_only_ends_is_taken_back_and_the_next_such_text_waits() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
-        deltas = [delta async for delta in model.stream(ASKED)]
-        (at,) = [n for n, delta in enumerate(deltas) if delta.anew]
-        assert "".join(delta.text for delta in deltas[at:]) == "It overflows."
+        *pieces, whole = await streamed(model)
+        (at,) = [n for n, piece in enumerate(pieces) if isinstance(piece, Piece) and piece.anew]
+        assert "".join(piece.text for piece in pieces[at:]) == whole.text == "It overflows."
         assert await written(model) == "It overflows."
 
     against(Reply("Hm. ", "So:</think>", "It overflows."), then=then)
@@ -610,9 +599,10 @@ def test_where_the_template_opens_the_block_not_a_word_of_it_shows(template: str
 
     async def then(model: ChatModel, server: FakeModel) -> None:
         await model.limits()
-        deltas = [delta async for delta in model.stream(ASKED)]
-        assert [delta.anew for delta in deltas if delta.anew] == ([] if opened else [True])
-        assert "".join(delta.text for delta in deltas) == ("Done." if opened else "Hm.Done.")
+        *pieces, whole = await streamed(model)
+        assert any(piece.anew for piece in pieces if isinstance(piece, Piece)) != opened
+        assert "".join(piece.text for piece in pieces) == ("Done." if opened else "Hm.Done.")
+        assert whole.text == "Done."
 
     against(Reply("Hm.", "</think>Done."), then=then, fake={"models": [VLLM], "template": template})
 
@@ -663,15 +653,6 @@ def test_what_is_refused_in_either_form_is_refused_and_decides_nothing() -> None
         assert [FIELD in each.body for each in server.texts[2:]] == [True, True]
 
     against(failing(400), failing(400), GOOD, failing(422), then=then)
-
-
-def test_chains_and_agents_tell_the_templates_of_a_vllm_server_too() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        await model.limits()
-        await (await model.runnable(max_tokens=5)).ainvoke("why?")
-        assert server.texts[0].body[FIELD] == {"enable_thinking": False}
-
-    against(GOOD, then=then, fake={"models": [VLLM]})
 
 
 # --- how much room there is -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 
 from tests.fake_model import SILENT, FakeModel, Reply, failing, form
 from trainmedic.service.llm import query_rewrite
-from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.llm.query_rewrite import CACHED_QUERIES, INSTRUCTION, MAX_QUESTION, rewritten_query
 
 GOOD = form({"question": "DPO loss is NaN", "symptoms": ["loss NaN", " grad_norm inf ", "", "loss NaN"]})

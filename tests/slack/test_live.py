@@ -18,7 +18,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, Section, StepView, markdown
 from trainmedic.service.answering import Delta
 from trainmedic.service.assistant import Assistant
-from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.question.request import Ask
 from trainmedic.ui.slack.bot import SlackBot
 from trainmedic.ui.slack.gather import Place
