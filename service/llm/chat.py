@@ -66,6 +66,13 @@ class _Draft:
             self.parts.clear()
         self.parts.append(piece.text)
 
+    def note(self, chunk: AIMessageChunk) -> None:
+        """Take what the chunk carries besides text."""
+        self.usage = usage_of(chunk) or self.usage
+        self.finish = finish_of(chunk) or self.finish
+        if chunk.tool_call_chunks:
+            self.calling = add_ai_message_chunks(self.calling, chunk) if self.calling is not None else chunk
+
     def complete(self) -> Completion:
         """Raises `ModelError` if there is nothing or no end."""
         if not self.begun:
@@ -243,17 +250,14 @@ class ChatModel:
                         self._answered(variant)
                         record.began()
                         record.heard(chunk)
-                        draft.usage = usage_of(chunk) or draft.usage
-                        draft.finish = finish_of(chunk) or draft.finish
-                        calling = bool(chunk.tool_call_chunks)
-                        if calling:
-                            draft.calling = add_ai_message_chunks(draft.calling, chunk) if draft.calling else chunk
+                        draft.note(chunk)
+                        text, apart = text_of(chunk), has_reasoning(chunk)
                         # Reasoning counts as a sign of life: the model works, even if nothing may be shown yet.
-                        if text_of(chunk) or has_reasoning(chunk) or calling:
+                        if text or apart or chunk.tool_call_chunks:
                             until = deadline
-                        if has_reasoning(chunk):
+                        if apart:
                             reasoning.apart()
-                        piece = Piece(text=reasoning.push(text_of(chunk)), anew=reasoning.orphaned)
+                        piece = Piece(text=reasoning.push(text), anew=reasoning.orphaned)
                         self._endpoint.opened |= reasoning.orphaned
                         reasoning.orphaned = False
                         if piece.text or piece.anew:
