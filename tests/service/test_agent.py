@@ -474,6 +474,12 @@ def test_if_the_model_fails_the_template_answer_is_returned(
     assert len(asked.answer.steps) == len(before)
 
 
+def test_a_turn_that_fails_before_its_first_word_is_tried_once_more(knowledge_advisor: Advisor) -> None:
+    asked = ask(knowledge_advisor, about(), EAGER, failing(500), SAID)
+    assert asked.answer.mode == "llm"
+    assert len(asked.answer.steps) == 1
+
+
 def test_an_endpoint_without_tool_calls_is_named_with_the_flags_it_needs(knowledge_advisor: Advisor) -> None:
     refusal = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
     asked = ask(knowledge_advisor, about(), failing(400, refusal))

@@ -127,6 +127,17 @@ async def test_a_text_cut_by_the_limit_of_tokens_says_so(model: ChatModel, serve
     assert whole == Completion(text="The loss", usage=ANY, cut=True)
 
 
+@against(Reply("Let me look.", calls=[("look", {"at": 1}), ("look", "no arguments")]))
+async def test_calls_of_tools_come_with_the_whole_and_malformed_ones_without_arguments(
+    model: ChatModel, server: FakeModel
+) -> None:
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+    (*_, whole) = await streamed(model, tools=[tool], tool_choice="none")
+    assert isinstance(whole, Completion)
+    assert [(call["name"], call["args"]) for call in whole.calls] == [("look", {"at": 1}), ("look", {})]
+    assert (server.texts[0].body["tools"], server.texts[0].body["tool_choice"]) == ([tool], "none")
+
+
 # --- every failure has a name ---------------------------------------------------------------------------------------
 
 TOO_LONG = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
