@@ -44,9 +44,8 @@ if TYPE_CHECKING:
     from trainmedic.service.api.metrics import Metrics
     from trainmedic.service.api.probes import Probe
     from trainmedic.service.api.routes import Worker
-    from trainmedic.service.assistant import Investigate
     from trainmedic.service.dialogue.reading import ReadingPool
-    from trainmedic.service.llm.model import ChatModel
+    from trainmedic.service.llm.chat import ChatModel
     from trainmedic.service.llm.model_calls import ModelCall
     from trainmedic.ui.bots.channel import Channel
     from trainmedic.ui.bots.http import BotService
@@ -197,9 +196,7 @@ def _service(
     if model is not None:
         from trainmedic.service.assistant import Assistant
 
-        answerer = Assistant(
-            advisor, model, restate=settings.model_restate, rerank=settings.model_rerank, load_agent=load_agent
-        )
+        answerer = Assistant(advisor, model, restate=settings.model_restate, rerank=settings.model_rerank)
     context = AppContext(
         settings=settings,
         advisor=advisor,
@@ -326,13 +323,6 @@ def bots_of(context: AppContext, transport: AsyncBaseTransport | None = None) ->
     return tuple(BotService(context, channel) for channel in channels)
 
 
-def load_agent() -> Investigate:
-    """Import the agent; LangGraph takes about a second to load, so only an investigation does."""
-    from trainmedic.service.agent import investigate
-
-    return investigate
-
-
 def load_mcp_server(context: AppContext) -> MCPServer[Any]:
     """Import the MCP server and make one. Raises `ImportError` without the extra ``mcp``."""
     from trainmedic.ui.mcp.server import make_server
@@ -409,7 +399,7 @@ async def forgetting(kept: Sequence[tuple[Forgetful, timedelta]], every_s: float
 @asynccontextmanager
 async def serving(model: ChatModel) -> AsyncIterator[None]:
     """Warm up the model while the first requests come in, and close its connections at the end."""
-    from trainmedic.service.llm.model import Message
+    from trainmedic.service.llm.chat import Message
     from trainmedic.service.llm.prompts import system_text
 
     warming = asyncio.create_task(model.warm((Message(role="system", content=system_text()),)))
@@ -436,8 +426,7 @@ def model_probe(settings: Settings) -> Callable[[], Awaitable[str | None]]:
 
 def build_model(settings: Settings, on_call: Callable[[ModelCall], None] = lambda call: None) -> ChatModel:
     """The configured model; no connection is made yet."""
-    from trainmedic.service.llm.model import ChatModel, ModelOptions
-    from trainmedic.service.llm.model_calls import ModelCalls
+    from trainmedic.service.llm.chat import ChatModel, ModelOptions
 
     return ChatModel(
         ModelOptions(
@@ -451,5 +440,5 @@ def build_model(settings: Settings, on_call: Callable[[ModelCall], None] = lambd
             first_token_s=settings.model_first_token_s,
             concurrency=settings.model_concurrency,
         ),
-        callbacks=[ModelCalls(settings.model_base_url, on_call)],
+        on_call=on_call,
     )

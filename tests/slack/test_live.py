@@ -19,7 +19,7 @@ from trainmedic.service.answer import Answer, Section, StepView, markdown
 from trainmedic.service.answering import Delta
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.ui.slack.bot import SlackBot
 from trainmedic.ui.slack.gather import Place
 from trainmedic.ui.slack.live import STARTS, WINDOW_S, LiveAnswer, StreamLimits

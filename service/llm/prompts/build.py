@@ -18,7 +18,7 @@ from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.composition.differential import Reasons
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.what_if import settled
-from trainmedic.service.llm.model import Message
+from trainmedic.service.llm.chat import Message
 from trainmedic.service.llm.prompts.data_marks import data_mark, delimited
 from trainmedic.service.llm.prompts.sources import Source, case_text, considered, more_text, seen_at, sources_of
 
