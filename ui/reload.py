@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.mask import mask
-from trainmedic.kb.store import index
-from trainmedic.kb.store.sources import PageChanges
+from trainmedic.kb.store.index import open_index
 from trainmedic.kb.threads.store import FILE
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.resources import ServedIndex
@@ -23,8 +22,7 @@ from trainmedic.service.question.request import Ask
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
 from trainmedic.ui.indexing import Percent, add_vectors
-from trainmedic.ui.loading import THREADS, Pages, index_root, knowledge_of, load_version, read_pages
-from trainmedic.ui.versions import list_versions, page_changes, roll_back
+from trainmedic.ui.loading import THREADS, Pages, index_root, knowledge_of, read_pages
 
 PAGE_FILES = (".md", ".yaml", ".py")
 WARMING = "loss is nan"
@@ -73,7 +71,7 @@ class Reloader:
         self._lock = Lock()
 
     def reload(self) -> bool:
-        """Serve the pages as they are, or the pinned version. Returns whether the knowledge was renewed."""
+        """Serve the pages as they are. Returns whether the knowledge was renewed."""
         with self._lock:
             try:
                 knowledge = self._loaded()
@@ -92,10 +90,6 @@ class Reloader:
     def _loaded(self) -> Knowledge | None:
         """The knowledge to serve; None if it is served already. Raises any error of loading."""
         current = self._advisor.knowledge
-        pinned = index.pinned(index_root(self._settings))
-        if pinned is not None:
-            served = current.index.manifest.id == pinned
-            return None if served else load_version(self._settings, pinned, current.embedder)
         pages = self._read()
         accepted = {*current.rules.failures, *current.cases.failures}
         broken = [problem for problem in pages.failures if problem not in accepted]
@@ -160,12 +154,11 @@ class Reloader:
             await asyncio.sleep(self._retry_s)
 
     def _use_vectors(self, name: str) -> None:
-        root = index_root(self._settings)
         with self._lock:
             current = self._advisor.knowledge
             if current.index.manifest.id == name:
-                index.switch(root, name)
-                knowledge = replace(current, index=index.open_version(root / name, current.embedder))
+                opened = open_index(index_root(self._settings) / name, current.embedder)
+                knowledge = replace(current, index=opened)
                 Advisor(knowledge).prepare(Ask(question=WARMING))
                 self._advisor.renew(knowledge)
                 self.problem = None
@@ -194,17 +187,7 @@ class Reloader:
             kb_version=knowledge.cases.version,
             ruleset_version=knowledge.rules.version,
             problem=self.problem,
-            versions=list_versions(self._settings),
         )
-
-    def changes(self, before: str, after: str) -> PageChanges:
-        """The pages that the version ``after`` changed. Raises `NotFound`."""
-        return page_changes(self._settings, before, after)
-
-    def roll_back(self, name: str | None) -> None:
-        """Serve a version until told otherwise; None: the pages as they are. Raises `NotFound` or `StoreError`."""
-        roll_back(self._settings, name)
-        self.reload()
 
 
 def _reason(error: Exception) -> str:
@@ -220,7 +203,7 @@ class BrokenPages(TrainmedicError):
 
 
 def state_of(settings: Settings) -> State:
-    """Changes with every file of one's own pages, with the pinned version, and when the first threads are ingested."""
+    """Changes with every file of one's own pages, and when the first threads are ingested."""
     files = []
     for root in settings.extra_pages:
         for path in [root] if root.is_file() else sorted(root.rglob("*")):
@@ -229,4 +212,4 @@ def state_of(settings: Settings) -> State:
                     status = path.stat()
                     files.append((str(path), status.st_mtime_ns, status.st_size))
     threads: Path = settings.data_dir / THREADS / FILE
-    return (tuple(files), index.pinned(index_root(settings)), threads.exists())
+    return (tuple(files), threads.exists())
