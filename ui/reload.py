@@ -22,7 +22,7 @@ from trainmedic.service.question.request import Ask
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
 from trainmedic.ui.indexing import Percent, add_vectors
-from trainmedic.ui.loading import THREADS, Pages, index_root, knowledge_of, read_pages
+from trainmedic.ui.loading import THREADS, index_root, knowledge_of, read_pages
 
 PAGE_FILES = (".md", ".yaml", ".py")
 WARMING = "loss is nan"
@@ -41,9 +41,7 @@ class Reloader:
     """Builds the index of changed pages beside the one in use and swaps both at once.
 
     Pages with new problems are not used: what is served stays, and `problem` says why. An index of words only is made
-    whole beside the requests. What fails though the pages are sound is tried again after ``retry_s`` seconds. ``read``
-    and ``make`` are the steps of loading, for knowledge that does not come from the settings, and ``embed`` is how an
-    index of words gets its vectors.
+    whole beside the requests, by ``embed``. What fails though the pages are sound is tried again after ``retry_s``.
     """
 
     def __init__(
@@ -51,8 +49,6 @@ class Reloader:
         settings: Settings,
         advisor: Advisor,
         *,
-        read: Callable[[], Pages] | None = None,
-        make: Callable[[Pages], Knowledge] | None = None,
         embed: Callable[[Settings, str, Percent], Awaitable[None]] = add_vectors,
         seen: State | None = None,
         retry_s: float = RETRY_S,
@@ -63,8 +59,6 @@ class Reloader:
         """The problem is in the pages, which only another change of them mends."""
         self._settings = settings
         self._advisor = advisor
-        self._read = read or (lambda: read_pages(settings.extra_pages))
-        self._make = make or self._knowledge_of
         self._embed = embed
         self._retry_s = retry_s
         self._seen = seen if seen is not None else state_of(settings)
@@ -90,7 +84,7 @@ class Reloader:
     def _loaded(self) -> Knowledge | None:
         """The knowledge to serve; None if it is served already. Raises any error of loading."""
         current = self._advisor.knowledge
-        pages = self._read()
+        pages = read_pages(self._settings.extra_pages)
         accepted = {*current.rules.failures, *current.cases.failures}
         broken = [problem for problem in pages.failures if problem not in accepted]
         if broken:
@@ -99,10 +93,6 @@ class Reloader:
         same_threads = threads == (current.threads is not None)
         if same_threads and pages.index_id(current.embedder.identity) == current.index.manifest.id:
             return None
-        return self._make(pages)
-
-    def _knowledge_of(self, pages: Pages) -> Knowledge:
-        current = self._advisor.knowledge
         # A whole index answers until the next one is whole.
         return knowledge_of(self._settings, pages, current.embedder, at_once=current.index.words_only)
 

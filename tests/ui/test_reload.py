@@ -28,7 +28,7 @@ from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
 from trainmedic.ui import loading
 from trainmedic.ui.indexing import add_vectors
-from trainmedic.ui.loading import THREADS, Pages, read_pages
+from trainmedic.ui.loading import THREADS, read_pages
 from trainmedic.ui.reload import Reloader, state_of
 
 PAGE = """---
@@ -181,18 +181,27 @@ def test_a_broken_page_leaves_the_old_version_serving_and_is_named(place: Place,
     assert reloader.problem is None
 
 
-def test_a_failing_index_leaves_the_old_version_serving(place: Place) -> None:
+def test_a_failing_index_leaves_the_old_version_serving(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     advisor = place.advisor()
-
-    def fail(_: object) -> Knowledge:
-        raise StoreError("the disk is full")
-
-    reloader = Reloader(place.settings, advisor, make=fail)
+    reloader = Reloader(place.settings, advisor)
     served = advisor.knowledge
     place.write(1)
+    monkeypatch.setattr("trainmedic.ui.reload.knowledge_of", failing(StoreError("the disk is full")))
     assert not reloader.reload()
     assert advisor.knowledge is served
     assert reloader.problem == "the disk is full"
+
+
+def failing(*errors: Exception) -> Callable[..., Knowledge]:
+    """Makes knowledge only after it has failed with these errors."""
+    left = list(errors)
+
+    def make(*inputs: Any, **options: Any) -> Knowledge:
+        if left:
+            raise left.pop(0)
+        return loading.knowledge_of(*inputs, **options)
+
+    return make
 
 
 def test_an_answer_that_began_before_a_reload_ends_with_what_it_began_with(place: Place) -> None:
@@ -247,21 +256,17 @@ def test_no_request_is_dropped_and_no_answer_mixes_versions_while_the_knowledge_
         assert all(citation["title"] == title for citation in answer["citations"] if citation["kind"] == "case")
 
 
-def test_a_running_service_tries_again_what_failed_through_no_fault_of_the_pages(place: Place) -> None:
+def test_a_running_service_tries_again_what_failed_through_no_fault_of_the_pages(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     advisor = place.advisor()
-    failures = [StoreError("the index is being written"), StoreError("the disk is full")]
-
-    def make(pages: Pages) -> Knowledge:
-        if failures:
-            raise failures.pop()
-        return loading.knowledge_of(place.settings, pages, advisor.knowledge.embedder)
-
-    reloader = Reloader(place.settings, advisor, make=make, retry_s=0.1)
+    make = failing(StoreError("the disk is full"), StoreError("the index is being written"))
+    monkeypatch.setattr("trainmedic.ui.reload.knowledge_of", make)
+    reloader = Reloader(place.settings, advisor, retry_s=0.1)
     with TestClient(create_app(advisor, place.settings, background=[reloader.running])):
         first = advisor.knowledge
         place.write(1)
         assert until(lambda: advisor.knowledge is not first)
-    assert failures == []
     assert reloader.problem is None
 
 
