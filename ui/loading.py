@@ -10,8 +10,6 @@ from threading import Thread
 from trainmedic.kb.engine.defect import DefectSet
 from trainmedic.kb.engine.mechanism import MechanismSet
 from trainmedic.kb.engine.rule import RuleSet
-from trainmedic.kb.error_messages.advice import load_advice
-from trainmedic.kb.error_messages.index import load_index
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.model.page import PageProblem
 from trainmedic.kb.pages.case import CaseSet, load_cases
@@ -24,7 +22,6 @@ from trainmedic.kb.store import build, index
 from trainmedic.kb.store.embedder import Embedder, Identity, OnnxEmbedder, make_embedder
 from trainmedic.kb.store.manifest import Manifest
 from trainmedic.kb.threads.store import FILE, ThreadStore
-from trainmedic.service.question.vocabulary import switches
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
 from trainmedic.ui.garbage import all_stays
@@ -119,9 +116,6 @@ def threads_of(settings: Settings, embedder: Embedder) -> ThreadStore:
 def prebuild() -> Manifest:
     """Make the index that the package brings along, unless it fits already: shipped pages, default embedder."""
     pages = read_pages()
-    # Kept beside their sources like the pages: an installed package may be read-only for those who run it.
-    for load in (load_index, load_advice, switches):
-        load()
     with bar("building the package's search index") as progress:
         return build.prebuild(pages.cases, pages.rules, pages.glossary, OnnxEmbedder(), progress=progress)
 
