@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -56,10 +56,6 @@ class Index:
     def words_only(self) -> bool:
         """Whether the texts are not embedded yet, so that no search by meaning finds anything."""
         return self.vectors.size < len(self.chunks)
-
-    def without_vectors(self) -> Index:
-        """The index as it was before its texts were embedded."""
-        return replace(self, vectors=Vectors(self.manifest.embedder.dimension))
 
 
 def identity_of(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Identity) -> str:

@@ -152,7 +152,6 @@ def test_words_are_searched_before_anything_is_embedded(tmp_path: Path, impatien
     whole = ensure(tmp_path, embedder=embedder)
     assert (whole.passages, whole.concepts) == (words.passages, words.concepts)
     assert not whole.words_only
-    assert whole.without_vectors().words_only
     assert whole.manifest == made(tmp_path / "b")
 
 
