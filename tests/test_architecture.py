@@ -73,7 +73,7 @@ PURE = (
     "service/composition/views.py",
 )
 IMPURE_IMPORTS = {"os", "pathlib", "time", "datetime", "random", "socket", "subprocess", "requests", "httpx", "urllib"}
-KEEPS_PICKLES = ("kb/kept.py",)
+KEEPS_PICKLES = ("kb/pages/compiled.py",)
 """Beside the compiled modules of the package, and as trusted."""
 READS_ENVIRONMENT = {
     "ingest/bulk/ray_data.py",

@@ -16,7 +16,6 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from trainmedic.kb.errors import InvalidRequest, InvalidSettings, NotFound
-from trainmedic.kb.store.sources import PageChanges
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.access import Access
 from trainmedic.service.api.app import create_app
@@ -77,19 +76,13 @@ def serve(advisor: Advisor, engine: Engine, keys: KeyStore, **settings: Any) -> 
 
 
 class NoLibrary:
-    """Stands for the versions of the knowledge."""
+    """Stands for the knowledge behind a service."""
 
     def served(self) -> ServedIndex:
         raise NotFound("nothing here")
 
-    def changes(self, before: str, after: str) -> PageChanges:
-        raise NotFound("nothing here")
-
     def reload(self) -> bool:
         return False
-
-    def roll_back(self, name: str | None) -> None:
-        raise NotFound("nothing here")
 
 
 # --- every route ----------------------------------------------------------------------------------------------------

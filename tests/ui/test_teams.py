@@ -116,9 +116,8 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
         return read_pages(folders, builtin)
 
     with pytest.MonkeyPatch.context() as patched:
-        for module in ("loading", "versions", "reload"):
+        for module in ("loading", "reload"):
             patched.setattr(f"trainmedic.ui.{module}.read_pages", read)
-        patched.setattr("trainmedic.kb.store.sources.KNOWLEDGE", builtin)
         patched.setattr(loading, "embedder_of", lambda settings: embedder)
         patched.setattr(index, "PREBUILT", root / "no-package")
         patched.setattr("trainmedic.ui.app.load_pages", lambda context: FastAPI())

@@ -1,4 +1,4 @@
-"""Vectors on their way into an index: stored as they are made, found again after a kill."""
+"""Vectors are stored as they are made, and found again by their text, also after a kill."""
 
 from __future__ import annotations
 
@@ -12,31 +12,33 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.store.knowledge import HashEmbedder, case, cases, glossary, rules
+from tests.store.knowledge import HashEmbedder, case, glossary, rules
+from trainmedic.kb.errors import StoreError
 from trainmedic.kb.pages.case import CaseSet
-from trainmedic.kb.store import batches as module
-from trainmedic.kb.store import index as store
-from trainmedic.kb.store.batches import VectorBatches
+from trainmedic.kb.store import build as store
+from trainmedic.kb.store import embeddings as module
+from trainmedic.kb.store.embedder import Array, Embedder
+from trainmedic.kb.store.embeddings import FILE, EmbeddingCache, Progress, no_progress
+from trainmedic.kb.store.index import open_index
 from trainmedic.kb.store.manifest import verify
 
 CORPUS = 120
 SLOW_BUILD = """
 import sys
 from pathlib import Path
-from tests.store.test_batches import Slow, corpus
+from tests.store.test_embeddings import Slow, corpus
 from tests.store.knowledge import glossary, rules
-from trainmedic.kb.store import batches, index
-batches.BATCH = 8
+from trainmedic.kb.store import build, embeddings
+embeddings.BATCH = 8
 root = Path(sys.argv[1])
-manifest = index.build(corpus(), rules(), glossary(), Slow(), root, root / "none")
-index.switch(root, manifest.id)
+build.build(corpus(), rules(), glossary(), Slow(), root, root / "none")
 """
 
 
 class Slow(HashEmbedder):
     """Takes a hundredth of a second for a text and writes the size of each batch to standard output."""
 
-    def vectors(self, texts: Sequence[str]) -> module.Array:
+    def vectors(self, texts: Sequence[str]) -> Array:
         time.sleep(0.01 * len(texts))
         sys.stdout.write(f"{len(texts)}\n")
         sys.stdout.flush()
@@ -48,43 +50,57 @@ def corpus() -> CaseSet:
     return CaseSet(cases=tuple(case(f"case-{n}", [text]) for n, text in enumerate(symptoms)), version="corpus")
 
 
+def embedded(folder: Path, texts: Sequence[str], embedder: Embedder, progress: Progress = no_progress) -> Array:
+    cache = EmbeddingCache(folder, embedder.identity)
+    return module.embed(texts, cache.known(texts), embedder, cache, progress)
+
+
 def test_texts_are_embedded_once_whatever_process_asks(tmp_path: Path) -> None:
     first, second = HashEmbedder(), HashEmbedder()
-    rows = VectorBatches(tmp_path, first).embed(["a", "b"])
-    again = VectorBatches(tmp_path, second).embed(["b", "c", "a"])
+    rows = embedded(tmp_path, ["a", "b"], first)
+    again = embedded(tmp_path, ["b", "c", "a"], second)
     assert (first.asked, second.asked) == (2, 1)
-    assert np.array_equal(rows["a"], again["a"])
-    assert list(sorted(again)) == ["a", "b", "c"]
+    assert np.array_equal(rows, again[[2, 0]])
 
 
 def test_progress_counts_only_what_has_to_be_embedded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BATCH", 2)
-    VectorBatches(tmp_path, HashEmbedder()).embed(["a"])
+    embedded(tmp_path, ["a"], HashEmbedder())
     reports: list[tuple[int, int]] = []
-    VectorBatches(tmp_path, HashEmbedder()).embed(list("abcdef"), lambda done, total: reports.append((done, total)))
+    embedded(tmp_path, list("abcdefa"), HashEmbedder(), lambda done, total: reports.append((done, total)))
     assert reports == [(0, 5), (2, 5), (4, 5), (5, 5)]
 
 
 def test_another_embedder_does_not_see_them(tmp_path: Path) -> None:
-    VectorBatches(tmp_path, HashEmbedder()).embed(["a"])
+    embedded(tmp_path, ["a"], HashEmbedder())
     other = HashEmbedder("other")
-    VectorBatches(tmp_path, other).embed(["a"])
+    embedded(tmp_path, ["a"], other)
     assert other.asked == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut", b"no archive at all"])
-def test_a_damaged_batch_is_embedded_again(tmp_path: Path, content: bytes) -> None:
-    VectorBatches(tmp_path, HashEmbedder()).embed(["a"])
-    (path,) = tmp_path.rglob("*.npz")
-    path.write_bytes(content)
+@pytest.mark.parametrize("content", [b"no database" * 100, b"SQLite format 3\0" + b"cut" * 400])
+def test_a_damaged_file_is_made_again(tmp_path: Path, content: bytes) -> None:
+    embedded(tmp_path, ["a"], HashEmbedder())
+    (tmp_path / FILE).write_bytes(content)
     embedder = HashEmbedder()
-    VectorBatches(tmp_path, embedder).embed(["a"])
+    for _ in range(2):
+        embedded(tmp_path, ["a"], embedder)
     assert embedder.asked == 1
 
 
-def test_a_finished_build_leaves_no_batches(tmp_path: Path) -> None:
-    store.build(cases(), rules(), glossary(), HashEmbedder(), tmp_path, tmp_path / "none")
-    assert not list(tmp_path.rglob("*.npz"))
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="none/embeddings"):
+        embedded(tmp_path / "none", ["a"], HashEmbedder())
+
+
+def test_vectors_that_no_page_needs_are_deleted_when_they_are_the_greater_part(tmp_path: Path) -> None:
+    embedder = HashEmbedder()
+    cache = EmbeddingCache(tmp_path, embedder.identity)
+    embedded(tmp_path, ["a", "b", "c", "d"], embedder)
+    cache.trim(["a", "b"])
+    assert len(cache.known("abcd")) == 4
+    cache.trim(["a"])
+    assert list(cache.known("abcd")) == ["a"]
 
 
 @pytest.mark.slow
@@ -104,10 +120,11 @@ def test_a_build_killed_ten_times_makes_the_same_index_and_embeds_little_twice(t
         process.wait()
         process.stdout.close()
         kills += 1
-    assert store.status(root).available == ()
+    (words,) = store.indexes(root)
+    assert open_index(words, HashEmbedder()).words_only
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     embedded += sum(map(int, done.stdout.split()))
-    assert verify(store.current(root)) == whole
+    assert verify(root / whole.id) == whole
     assert len(list(root.glob(f"{store.BUILDING}*"))) == 0
-    texts = len({chunk.embedded for chunk in store.open_index(root, HashEmbedder()).chunks})
+    texts = len({chunk.embedded for chunk in open_index(root / whole.id, HashEmbedder()).chunks})
     assert texts <= embedded <= texts + kills * 8
