@@ -120,7 +120,7 @@ class Settings(BaseSettings):
         "comma-separated, folders separated like PATH ([access.md](access.md#teams))",
     )
     team: str = Field("", description="work as this team alone, as for `trainmedic ingest` of its write-ups")
-    bots_team: str = Field("", description="the team that asks through Slack, Feishu, DingTalk and Discord")
+    bots_team: str = Field("", description="the team that asks through Slack, Feishu and DingTalk")
     trusted_proxies: str = Field(
         "127.0.0.1",
         description="proxies whose `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host` are believed: "
@@ -259,15 +259,7 @@ class Settings(BaseSettings):
         SecretStr(""), description="its Client Secret (AppSecret), which signs the requests to the robot"
     )
     dingtalk_api_url: str = Field("https://api.dingtalk.com", pattern="^https?://", description="DingTalk's API")
-    discord_public_key: str = Field(
-        "",
-        pattern="^([0-9a-fA-F]{64})?$",
-        description="Public Key of the Discord application ([discord.md](discord.md)), which verifies its interactions",
-    )
-    discord_api_url: str = Field("https://discord.com/api/v10", pattern="^https?://", description="Discord's API")
-    bot_file_mb: int = Field(
-        10, ge=1, le=100, description="largest text file read from Feishu, DingTalk or Discord, in MiB"
-    )
+    bot_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Feishu or DingTalk, in MiB")
 
     @field_validator("rate_limit", "rate_limit_ask", "rate_limit_login")
     @classmethod

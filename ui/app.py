@@ -315,10 +315,6 @@ def bots_of(context: AppContext, transport: AsyncBaseTransport | None = None) ->
         from trainmedic.ui.bots.dingtalk.channel import DingTalkChannel
 
         channels.append(DingTalkChannel(settings, transport))
-    if bots.discord_configured(settings):
-        from trainmedic.ui.bots.discord.channel import DiscordChannel
-
-        channels.append(DiscordChannel(settings, transport))
     return tuple(BotService(context, channel) for channel in channels)
 
 

@@ -1,4 +1,4 @@
-"""Feishu, DingTalk and Discord as their documents describe them: signatures, tokens, limits, refusals."""
+"""Feishu and DingTalk as their documents describe them: signatures, tokens, limits, refusals."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.padding import PKCS7
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
@@ -226,89 +224,6 @@ class FakeDingTalk:
         }
 
 
-class FakeDiscord:
-    """The API of one application: the webhooks of its interactions, which take no message before the first response."""
-
-    application = "1234567890"
-
-    def __init__(self) -> None:
-        self._key = Ed25519PrivateKey.generate()
-        self.app = FastAPI()
-        self.messages: list[Json] = []
-        self.files: dict[str, bytes] = {}
-        self.early = self.busy = 0
-
-        @self.app.patch("/webhooks/{application}/{token}/messages/@original")
-        async def edit(application: str, token: str, request: Request) -> Response:
-            return self._taken(application, token, await request.json(), replaces=True)
-
-        @self.app.post("/webhooks/{application}/{token}")
-        async def follow(application: str, token: str, request: Request) -> Response:
-            return self._taken(application, token, await request.json(), replaces=False)
-
-        @self.app.get("/attachments/{name}")
-        async def content(name: str) -> Response:
-            return Response(self.files[name]) if name in self.files else Response(status_code=404)
-
-    def _taken(self, application: str, token: str, body: Json, *, replaces: bool) -> Response:
-        if self.early:
-            self.early -= 1
-            return JSONResponse({"message": "Unknown Webhook", "code": 10015}, 404)
-        if self.busy:
-            self.busy -= 1
-            return JSONResponse({"message": "rate limited", "retry_after": 0.01}, 429, headers={"retry-after": "0.01"})
-        if application != self.application or not 0 < len(body["content"]) <= 2_000:
-            return JSONResponse({"message": "Invalid Form Body", "code": 50035}, 400)
-        assert body["allowed_mentions"] == {"parse": []}
-        if replaces and self.messages and self.messages[0]["token"] == token:
-            self.messages[0] = {"token": token, **body}
-        else:
-            assert replaces == (not self.messages)
-            self.messages.append({"token": token, **body})
-        return JSONResponse({"id": str(len(self.messages))})
-
-    def settings(self) -> Json:
-        raw = self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-        return {"discord_public_key": raw.hex(), "discord_api_url": "http://discord.test"}
-
-    def request(self, event: Json, *, at: float | None = None, **changes: str) -> tuple[Mapping[str, str], bytes]:
-        """Headers and body as the platform sends them."""
-        stamp, body = str(round(at or time.time())), json.dumps(event).encode()
-        signature = self._key.sign(stamp.encode() + body).hex()
-        return {"x-signature-timestamp": stamp, "x-signature-ed25519": signature, **changes}, body
-
-    def command(self, text: str, files: Mapping[str, bytes] = {}, *, id: str = "i1", guild: bool = True) -> Json:
-        """``/trainmedic`` with a question and files."""
-        options: list[Json] = [{"name": "question", "type": 3, "value": text}] if text else []
-        options += [{"name": "log", "type": 11, "value": name} for name in files]
-        data = {"id": "c1", "type": 1, "name": "trainmedic", "options": options}
-        return self._interaction(id, {**data, "resolved": {"attachments": self._stored(files)}}, guild=guild)
-
-    def on_message(self, text: str, files: Mapping[str, bytes] = {}, *, id: str = "i1") -> Json:
-        """A command of a message's menu."""
-        message = {"id": "m1", "content": text, "attachments": list(self._stored(files).values())}
-        data = {"id": "c2", "type": 3, "name": "Diagnose", "target_id": "m1", "resolved": {"messages": {"m1": message}}}
-        return self._interaction(id, data, guild=True)
-
-    def _stored(self, files: Mapping[str, bytes]) -> dict[str, Json]:
-        self.files.update(files)
-        return {
-            name: {
-                "id": name,
-                "filename": name,
-                "url": f"http://discord.test/attachments/{name}",
-                "content_type": "image/png" if name.endswith("png") else "text/plain; charset=utf-8",
-            }
-            for name in files
-        }
-
-    def _interaction(self, id: str, data: Json, *, guild: bool) -> Json:
-        user = {"id": "u1", "username": "li"}
-        person: Json = {"guild_id": "g1", "member": {"user": user}} if guild else {"user": user}
-        common = {"id": id, "application_id": self.application, "type": 2, "token": f"token-{id}", "version": 1}
-        return {**common, "channel_id": "ch1", "data": data, **person}
-
-
 def encrypted(text: str, key: str) -> str:
     """AES-256-CBC with PKCS#7, the initialisation vector in front."""
     vector = os.urandom(16)
@@ -329,7 +244,7 @@ def markdown_of(card: str) -> str:
 
 @asynccontextmanager
 async def served(
-    platform: FakeFeishu | FakeDingTalk | FakeDiscord,
+    platform: FakeFeishu | FakeDingTalk,
     advisor: Advisor,
     answerer: Answerer | None = None,
     **settings: Any,

@@ -34,15 +34,6 @@ def dingtalk_configured(settings: Settings) -> bool:
     return _complete(values, "docs/dingtalk.md")
 
 
-def discord_configured(settings: Settings) -> bool:
-    """Whether Discord is to be served. Raises `InvalidSettings` without the package that verifies its requests."""
-    if settings.discord_public_key and find_spec("cryptography") is None:
-        raise InvalidSettings(
-            "Discord's interactions need the package cryptography", hint="pip install 'trainmedic[discord]'"
-        )
-    return bool(settings.discord_public_key)
-
-
 def _complete(values: dict[str, str], page: str) -> bool:
     missing = [name for name, value in values.items() if not value]
     # Half a configuration is a mistake, and would otherwise look like a bot that never answers.
