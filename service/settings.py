@@ -199,9 +199,10 @@ class Settings(BaseSettings):
     journal_days: int = Field(365, ge=0, description="days that the audit log is kept; 0 keeps none")
     pages: bool = Field(True, description="serve the chat and the knowledge browser too")
     public_url: str = Field("", description="address under which people open the service; links to answers use it")
-    webhook_url: SecretStr = Field(SecretStr(""), description="URL notified of each answer ([api.md](api.md#webhook))")
-    webhook_format: Literal["", "json", "slack", "feishu", "dingtalk", "discord", "pagerduty", "alertmanager"] = Field(
-        "", description="what its receiver wants; default: what the URL shows"
+    webhook_url: SecretStr = Field(
+        SecretStr(""),
+        description="URL notified of each answer: http(s), or one of apprise (extra `notify`) "
+        "([api.md](api.md#webhook))",
     )
     webhook_secret: SecretStr = Field(SecretStr(""), description="secret that signs its requests")
     log_format: Literal["text", "json"] = Field(

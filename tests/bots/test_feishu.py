@@ -13,9 +13,8 @@ import pytest
 from tests.bots.fakes import MAX_CARD, FakeFeishu, served
 from tests.incidents import KTO_SINGLE
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.observers.formats import feishu_card
 from trainmedic.ui.bots.channel import Refused
-from trainmedic.ui.bots.feishu.channel import FeishuChannel
+from trainmedic.ui.bots.feishu.channel import FeishuChannel, feishu_card
 from trainmedic.ui.bots.feishu.events import decrypted, text_of
 from trainmedic.ui.present.slack_text import split_markdown
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.observers.formats import CHARACTERS, dingtalk_message
+from trainmedic.service.observers.destination import inert
 from trainmedic.service.settings import MEBIBYTE, Settings
 from trainmedic.ui.bots.channel import BotMessage, ChannelFailed, FileReference, Json, NotRead, Reception
 from trainmedic.ui.bots.dingtalk import events
@@ -20,6 +20,7 @@ from trainmedic.ui.bots.files import download
 TIMEOUT_S = 10.0
 WEBHOOK_ORIGIN = ("https", "oapi.dingtalk.com")
 TOKEN_MARGIN_S = 300
+TITLE = 40
 
 
 class DingTalkChannel:
@@ -28,7 +29,7 @@ class DingTalkChannel:
     name = "dingtalk"
     path = "/dingtalk/events"
     updates = False
-    page_characters = CHARACTERS["dingtalk"]
+    page_characters = 5_500
     help = "help"
 
     def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> None:
@@ -72,7 +73,11 @@ class DingTalkChannel:
         # Ids of people outside the organisation cannot be mentioned.
         if not message.direct and message.user and not message.user.startswith("$"):
             markdown, mentioned = f"{markdown}\n\n@{message.user}", [message.user]
-        body = {**dingtalk_message(markdown), "at": {"atUserIds": mentioned, "isAtAll": False}}
+        body = {
+            "msgtype": "markdown",
+            "markdown": {"title": title_of(markdown), "text": inert(markdown)},
+            "at": {"atUserIds": mentioned, "isAtAll": False},
+        }
         reply = await self._request(message.reply, body, {})
         if reply.get("errcode", 0) != 0:
             raise ChannelFailed(f"DingTalk refused the message (errcode {reply.get('errcode')})")
@@ -112,3 +117,9 @@ class DingTalkChannel:
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise ChannelFailed(f"DingTalk cannot be reached ({type(error).__name__})") from None
         return reply if isinstance(reply, dict) else {}
+
+
+def title_of(markdown: str) -> str:
+    """The first line with words, without Markdown's marks: what a notification shows."""
+    first = next((line.strip("#>*-` ") for line in markdown.splitlines() if line.strip("#>*-` ")), "trainmedic")
+    return first.replace("*", "")[:TITLE]

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.observers.formats import CHARACTERS, feishu_card
+from trainmedic.service.observers.destination import inert
 from trainmedic.service.settings import MEBIBYTE, Settings
 from trainmedic.ui.bots.channel import BotMessage, ChannelFailed, FileReference, Json, NotRead, Reception
 from trainmedic.ui.bots.feishu import events
@@ -32,7 +32,7 @@ class FeishuChannel:
     name = "feishu"
     path = "/feishu/events"
     updates = True
-    page_characters = CHARACTERS["feishu"]
+    page_characters = 7_000
     help = "help"
 
     def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> None:
@@ -144,6 +144,15 @@ class FeishuChannel:
             raise ChannelFailed(f"Feishu cannot be reached ({type(error).__name__})") from None
         # Failures come with a code in the body, whatever the status.
         return reply if isinstance(reply, dict) else {"code": response.status_code}
+
+
+def feishu_card(markdown: str) -> dict[str, Any]:
+    """A card with one Markdown text, in the card format 2.0, which knows code blocks and headings."""
+    return {
+        "schema": "2.0",
+        "config": {"update_multi": True},
+        "body": {"elements": [{"tag": "markdown", "content": inert(markdown)}]},
+    }
 
 
 def _without_marks(message: BotMessage, bot: str) -> str:
