@@ -120,7 +120,7 @@ class Advisor:
         self.embedded_percent = 0
         """How much of the knowledge is embedded while its index has words only."""
         self._observers = tuple(observers)
-        self._read = read
+        self._read = self.read = read
 
     def snapshot(self) -> Advisor:
         """This advisor with the knowledge of now, whatever `renew` does later."""

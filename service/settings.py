@@ -236,9 +236,6 @@ class Settings(BaseSettings):
         "", pattern="^([CG][A-Z0-9]+)?$", description="channel of 'ask a human' if the thread is private"
     )
     slack_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Slack, in MiB")
-    slack_live_text: bool = Field(
-        False, description="show the model's text in Slack before it is verified; the message is replaced at the end"
-    )
 
     feishu_app_id: str = Field("", description="id of the Feishu or Lark app, cli_… ([feishu.md](feishu.md))")
     feishu_app_secret: SecretStr = Field(SecretStr(""), description="secret of that app")

@@ -27,7 +27,7 @@ from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.journal import Journal
 from trainmedic.service.storage.silence import patience
-from trainmedic.ui import bots, slack
+from trainmedic.ui.channels import dingtalk_configured, feishu_configured, slack
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.loading import load_knowledge
 from trainmedic.ui.reload import Reloader, state_of
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from trainmedic.service.llm.model import ChatModel
     from trainmedic.service.llm.model_calls import ModelCall
     from trainmedic.service.question.reading import ReadingPool
-    from trainmedic.ui.bots.channel import Channel
-    from trainmedic.ui.bots.http import BotService
+    from trainmedic.ui.channels.http import BotService
+    from trainmedic.ui.channels.markdown_channel import MarkdownChannel
     from trainmedic.ui.chat.app import Shell
     from trainmedic.ui.chat.upload_folder import UploadFolder
 
@@ -229,7 +229,7 @@ def build_app(settings: Settings) -> FastAPI:
     slack_service = None
     background: list[Background] = [*service.background, *(partial(alive, app) for _, app in teams.values())]
     if slack.configured(settings):
-        from trainmedic.ui.slack.lifecycle import SlackService
+        from trainmedic.ui.channels.slack.service import SlackService
 
         slack_service = SlackService(asking)
         background.append(slack_service.running)
@@ -303,16 +303,16 @@ def bots_of(context: AppContext, transport: AsyncBaseTransport | None = None) ->
 
     Raises `InvalidSettings` for half a configuration.
     """
-    from trainmedic.ui.bots.http import BotService
+    from trainmedic.ui.channels.http import BotService
 
     settings = context.settings
-    channels: list[Channel] = []
-    if bots.feishu_configured(settings):
-        from trainmedic.ui.bots.feishu.channel import FeishuChannel
+    channels: list[MarkdownChannel] = []
+    if feishu_configured(settings):
+        from trainmedic.ui.channels.feishu.channel import FeishuChannel
 
         channels.append(FeishuChannel(settings, transport))
-    if bots.dingtalk_configured(settings):
-        from trainmedic.ui.bots.dingtalk.channel import DingTalkChannel
+    if dingtalk_configured(settings):
+        from trainmedic.ui.channels.dingtalk.channel import DingTalkChannel
 
         channels.append(DingTalkChannel(settings, transport))
     return tuple(BotService(context, channel) for channel in channels)

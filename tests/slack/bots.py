@@ -15,9 +15,9 @@ from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import model_probe
+from trainmedic.ui.channels.slack.bot import SlackBot
+from trainmedic.ui.channels.slack.live import StreamLimits
 from trainmedic.ui.context import AppContext
-from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.live import StreamLimits
 
 T = TypeVar("T")
 QUICK = 0.05
@@ -139,5 +139,5 @@ class Failing:
 
 async def settled(bot: SlackBot) -> None:
     """Wait until the bot has nothing to do."""
-    while bot.questions.tasks.running:
+    while bot.handler.tasks.running:
         await asyncio.sleep(0.005)

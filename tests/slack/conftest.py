@@ -13,7 +13,7 @@ from tests.slack.bots import bot_in
 from tests.slack.fake import LocalSlack
 from tests.slack.fake.fixtures import own_slack, strict
 from trainmedic.service.advisor import Advisor
-from trainmedic.ui.slack.bot import SlackBot
+from trainmedic.ui.channels.slack.bot import SlackBot
 
 __all__ = ["own_slack", "strict"]
 Act = Callable[[SlackBot], Awaitable[None]]
@@ -22,7 +22,7 @@ Act = Callable[[SlackBot], Awaitable[None]]
 @pytest.fixture(autouse=True)
 def _quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Connections that are refused are tried again at once."""
-    monkeypatch.setattr("trainmedic.ui.slack.calls.PAUSE_S", 0.01)
+    monkeypatch.setattr("trainmedic.ui.channels.slack.calls.PAUSE_S", 0.01)
 
 
 @pytest.fixture

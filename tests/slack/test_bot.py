@@ -16,8 +16,8 @@ from tests.slack.bots import COMMAND, QUESTION, Failing, Slowly, bot_in, settled
 from tests.slack.fake import ANN, BEN, DM, GENERAL, OTHER, PRIVATE, Fault, LocalSlack
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.service.advisor import Advisor
-from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.scopes import SlackLogin, SlackUnavailable
+from trainmedic.ui.channels.slack.bot import SlackBot
+from trainmedic.ui.channels.slack.scopes import SlackLogin, SlackUnavailable
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 
@@ -103,7 +103,7 @@ def test_a_reply_to_what_was_asked_back_needs_no_mention(
         assert len([each for each in strict.replies(said.ts) if each.bot_id]) == 1  # Ben was not asked
         strict.says(f"```{COMMAND}```", thread_ts=said.ts)
         await strict.until_said("Cause found", thread_ts=said.ts)
-        place = bot.questions.workspace.gatherer.incoming(said.message.wire())
+        place = bot.workspace.incoming(said.message.wire())
         assert place.text == "the loss of my KTO run is NaN"
 
     with_bot(act)
@@ -176,21 +176,6 @@ def test_a_direct_message_is_answered_in_its_own_thread(strict: LocalSlack, with
         await strict.until(lambda: len([m for m in strict.replies(said.ts) if m.bot_id]) == 2, "a second answer")
         for delivery in further.deliveries:
             await strict.until_acked(delivery)
-
-    with_bot(act)
-
-
-@pytest.mark.parametrize(("locale", "title"), [("en-US", "Loss is NaN"), ("zh-CN", "loss 变成 NaN")])
-def test_opening_the_app_suggests_prompts_in_the_readers_language(
-    strict: LocalSlack, with_bot: Callable[..., None], locale: str, title: str
-) -> None:
-    async def act(bot: SlackBot) -> None:
-        user = strict.add_user("dora", locale=locale)
-        strict.opens(user)
-        call = await strict.until_call("assistant.threads.setSuggestedPrompts")
-        prompts = call.args["prompts"]
-        assert (json.loads(prompts) if isinstance(prompts, str) else prompts)[0]["title"] == title
-        assert "thread_ts" not in call.args
 
     with_bot(act)
 
@@ -272,7 +257,7 @@ def test_many_questions_at_once_are_all_acknowledged_in_time(
                 await strict.until_acked(delivery)
         assert not any(strict.replies(each.ts) for each in said)
         assert len(answerer.asked) <= 16
-        bot.questions.workspace.streams.unsupported["channel"] = "too many at once for this test"
+        bot.workspace.streams.unsupported["channel"] = "too many at once for this test"
         answerer.go.set()
         await settled(bot)
         assert all(strict.replies(each.ts) for each in said)

@@ -12,9 +12,9 @@ from tests.slack.fake import ANN, BEN, DM, GENERAL, LocalSlack, Message
 from trainmedic.kb.pages.case import load_cases
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.storage.history import Feedback
-from trainmedic.ui.bots.seen import SeenEvents
-from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.post import ChannelPace
+from trainmedic.ui.channels.seen import SeenEvents
+from trainmedic.ui.channels.slack.bot import SlackBot
+from trainmedic.ui.channels.slack.post import ChannelPace
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 FEEDBACK, RESOLVED, HUMAN = "trainmedic_feedback", "trainmedic_resolved", "trainmedic_human"
@@ -27,7 +27,7 @@ async def answered(slack: LocalSlack, text: str = QUESTION, **more: Any) -> Mess
 
 def feedback_on(advisor: Advisor, bot: SlackBot) -> Feedback | None:
     assert advisor.history is not None
-    [answer_id] = bot.questions.posted
+    [answer_id] = bot.workspace.posted
     return advisor.history.feedback(answer_id)
 
 

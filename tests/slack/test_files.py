@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.slack.bots import COMMAND
 from tests.slack.fake import LocalSlack, SlackFile
-from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.files import Downloads, is_page
+from trainmedic.ui.channels.files import Downloads
+from trainmedic.ui.channels.slack.bot import SlackBot
+from trainmedic.ui.channels.slack.files import HOSTS, is_page
 
 SCRIPT = f"#!/bin/bash\n{COMMAND}\n"
 ASKED = "<@U0BOT> my KTO loss is NaN from the first step, why?"
@@ -133,15 +135,9 @@ def test_only_a_file_is_question_enough(strict: LocalSlack, with_bot: Callable[.
     ],
 )
 def test_the_token_goes_to_slack_alone(url: str, allowed: bool) -> None:
-    downloads = Downloads(
-        calls=None,  # type: ignore[arg-type]
-        session=None,  # type: ignore[arg-type]
-        token="xoxb-1",
-        api_url="http://127.0.0.1:99/api/",
-        max_bytes=1,
-        max_files=1,
-    )
-    assert downloads.is_slack(url) is allowed
+    client = httpx.AsyncClient()
+    downloads = Downloads(client=client, hosts=HOSTS, api_url="http://127.0.0.1:99/api/", max_bytes=1)
+    assert downloads.is_own(url) is allowed
 
 
 def test_a_page_is_known_by_its_first_words() -> None:

@@ -11,11 +11,12 @@ from tests.slack.bots import COMMAND, settled
 from tests.slack.fake import ANN, GENERAL, LocalSlack
 from tests.slack.fake.blocks import check_blocks
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
-from trainmedic.ui.bots.question import wants_audit
+from trainmedic.ui.channels.question import wants_audit
+from trainmedic.ui.channels.slack.bot import SlackBot
 from trainmedic.ui.present.slack_audit import MOST, known_defects, render_audit
 from trainmedic.ui.present.slack_text import escape
-from trainmedic.ui.slack.bot import SlackBot
 
 ENVIRONMENTS = Path(__file__).parents[1] / "defects" / "environments"
 REQUIREMENTS = (ENVIRONMENTS / "trl-grpo-2025.txt").read_text("utf-8")
@@ -104,7 +105,7 @@ def test_certain_ones_come_first_and_the_worst_of_them_before_others(advisor: Ad
     replies = render_audit(view, language)
     assert len(replies) == 1
     check_blocks(list(replies[0].blocks))
-    listed = known_defects(view, language)[0]["text"]["text"]
+    listed = known_defects(view.defects, language)[0]["text"]["text"]
     certain = [item for item in view.defects if item.certain][:MOST]
     places = [listed.find(escape(item.title)) for item in certain]
     assert certain
@@ -124,4 +125,4 @@ def test_certain_ones_come_first_and_the_worst_of_them_before_others(advisor: Ad
     ],
 )
 def test_what_asks_for_an_audit(question: str, files: dict[str, str], wanted: bool) -> None:
-    assert wants_audit(question, [Attachment(name=name, content=text) for name, text in files.items()]) is wanted
+    assert wants_audit(question, [Attachment(name=name, content=text) for name, text in files.items()], parse) is wanted

@@ -26,7 +26,7 @@ from trainmedic.service.api.app import create_app
 from trainmedic.service.observers.destination import signature
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
-from trainmedic.ui.bots.files import is_binary
+from trainmedic.ui.channels.files import is_binary
 from trainmedic.ui.client import Answer, AsyncClient, Client, Delta, ServiceError, Step, read_files, verified
 from trainmedic.ui.client.requests import files
 
