@@ -36,7 +36,7 @@ from trainmedic.service.composition.run_diff import diff_view, side_of, two_runs
 from trainmedic.service.composition.similar import with_similar
 from trainmedic.service.composition.template_answer import template_answer
 from trainmedic.service.composition.views import report_view
-from trainmedic.service.observers.observer import Observer
+from trainmedic.service.observers import Observer
 from trainmedic.service.observers.tracing import tracer
 from trainmedic.service.question import conversation
 from trainmedic.service.question.conversation import Message

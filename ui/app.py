@@ -20,21 +20,20 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store.embedder import OpenAIEmbedder
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
-from trainmedic.service.observers.observer import Observer
+from trainmedic.service.observers import Observer
 from trainmedic.service.observers.webhook import webhook_of
 from trainmedic.service.settings import MEBIBYTE, Settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.journal import Journal
 from trainmedic.service.storage.silence import patience
-from trainmedic.ui.channels import dingtalk_configured, feishu_configured, slack
+from trainmedic.ui.channels.registry import channels_of
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.loading import load_knowledge
 from trainmedic.ui.reload import Reloader, state_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-    from httpx import AsyncBaseTransport
     from mcp.server import MCPServer
     from sqlalchemy.engine import Engine
 
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
     from trainmedic.service.llm.model import ChatModel
     from trainmedic.service.llm.model_calls import ModelCall
     from trainmedic.service.question.reading import ReadingPool
-    from trainmedic.ui.channels.http import BotService
-    from trainmedic.ui.channels.markdown_channel import MarkdownChannel
     from trainmedic.ui.chat.app import Shell
     from trainmedic.ui.chat.upload_folder import UploadFolder
 
@@ -226,14 +223,8 @@ def build_app(settings: Settings) -> FastAPI:
         _add_pages(app, of_team.context, uploads)
         teams[name] = (of_team, app)
     asking = teams[settings.bots_team][0].context if settings.bots_team else service.context
-    slack_service = None
     background: list[Background] = [*service.background, *(partial(alive, app) for _, app in teams.values())]
-    if slack.configured(settings):
-        from trainmedic.ui.channels.slack.service import SlackService
-
-        slack_service = SlackService(asking)
-        background.append(slack_service.running)
-    channels = bots_of(asking)
+    channels = channels_of(asking)
     background += [channel.running for channel in channels]
     # What loads on first use; the first question must not wait for it. Processes that read have their tables loaded.
     known = service.context.advisor.knowledge
@@ -242,8 +233,6 @@ def build_app(settings: Settings) -> FastAPI:
     if not settings.readers:
         warm()
     app = _application(replace(service, background=tuple(background)), metrics)
-    if slack_service is not None:
-        slack_service.attach(app)
     for channel in channels:
         channel.attach(app)
     _add_pages(app, service.context, uploads)
@@ -296,26 +285,6 @@ def _add_pages(app: FastAPI, context: AppContext, uploads: UploadFolder) -> None
             mount.attach(app, make)
     elif context.settings.pages:
         log.warning("no pages: install the extra 'ui' for them")
-
-
-def bots_of(context: AppContext, transport: AsyncBaseTransport | None = None) -> tuple[BotService, ...]:
-    """The channels besides Slack that are configured, which call their platforms through ``transport``.
-
-    Raises `InvalidSettings` for half a configuration.
-    """
-    from trainmedic.ui.channels.http import BotService
-
-    settings = context.settings
-    channels: list[MarkdownChannel] = []
-    if feishu_configured(settings):
-        from trainmedic.ui.channels.feishu.channel import FeishuChannel
-
-        channels.append(FeishuChannel(settings, transport))
-    if dingtalk_configured(settings):
-        from trainmedic.ui.channels.dingtalk.channel import DingTalkChannel
-
-        channels.append(DingTalkChannel(settings, transport))
-    return tuple(BotService(context, channel) for channel in channels)
 
 
 def load_agent() -> Investigate:

@@ -21,7 +21,7 @@ from fastapi.responses import JSONResponse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer, run_inline
 from trainmedic.service.settings import Settings
-from trainmedic.ui.app import bots_of
+from trainmedic.ui.channels.registry import channels_of
 from trainmedic.ui.context import AppContext
 
 BOT, TOKEN = "ou_bot", "t-tenant"
@@ -163,6 +163,7 @@ class FakeDingTalk:
         self.app = FastAPI()
         self.sent: list[Json] = []
         self.files: dict[str, bytes] = {}
+        self.storage = "https://down.dingtalk.com"
 
         @self.app.post("/v1.0/oauth2/accessToken")
         async def token(request: Request) -> Response:
@@ -176,7 +177,7 @@ class FakeDingTalk:
             right = request.headers.get("x-acs-dingtalk-access-token") == TOKEN and body["robotCode"] == self.client_id
             if not right or body["downloadCode"] not in self.files:
                 return JSONResponse({"code": "unknownError", "message": "no"}, 400)
-            return JSONResponse({"downloadUrl": f"http://files.test/{body['downloadCode']}"})
+            return JSONResponse({"downloadUrl": f"{self.storage}/{body['downloadCode']}"})
 
         @self.app.get("/{code}")
         async def content(code: str) -> Response:
@@ -256,7 +257,7 @@ async def served(
         answerer=answerer or TemplateAnswerer(advisor),
         executor=run_inline,
     )
-    (bot,) = bots_of(context, httpx.ASGITransport(app=platform.app))
+    (bot,) = channels_of(context, httpx.ASGITransport(app=platform.app))
     app = FastAPI()
     bot.attach(app)
     async with AsyncExitStack() as stack:

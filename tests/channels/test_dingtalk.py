@@ -13,8 +13,9 @@ from tests.incidents import KTO_SINGLE
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.settings import Settings
-from trainmedic.ui.channels import dingtalk_configured, feishu_configured
+from trainmedic.ui.channels.dingtalk import configured as dingtalk_configured
 from trainmedic.ui.channels.dingtalk.events import signature
+from trainmedic.ui.channels.feishu import configured as feishu_configured
 
 COMMAND = KTO_SINGLE
 
@@ -24,9 +25,9 @@ def dingtalk() -> FakeDingTalk:
     return FakeDingTalk()
 
 
-def sends(dingtalk: FakeDingTalk, advisor: Advisor, *events: dict[str, Any]) -> None:
+def sends(dingtalk: FakeDingTalk, advisor: Advisor, *events: dict[str, Any], **settings: Any) -> None:
     async def acting() -> None:
-        async with served(dingtalk, advisor) as client:
+        async with served(dingtalk, advisor, **settings) as client:
             for event in events:
                 headers, body = dingtalk.request(event)
                 response = await client.post("/dingtalk/events", headers=headers, content=body)
@@ -115,6 +116,26 @@ def test_a_file_and_a_quoted_text_are_read(dingtalk: FakeDingTalk, advisor: Advi
     assert ["vanilla_loss" in text for text in texts] == [True, True, False, True, False]
     assert "picture (image; paste the text instead)" in texts[2]
     assert "lost.log (could not be downloaded (unknownError))" in texts[4]
+
+
+@pytest.mark.parametrize(
+    "storage", ["http://169.254.169.254", "https://dingtalk.com.evil.test", "https://user@down.dingtalk.com"]
+)
+def test_a_file_is_read_from_dingtalks_own_storage_alone(
+    dingtalk: FakeDingTalk, advisor: Advisor, storage: str
+) -> None:
+    dingtalk.files["code1"] = COMMAND.encode()
+    dingtalk.storage = storage
+    file = {"msgtype": "file", "content": {"downloadCode": "code1", "fileName": "train.sh"}, "text": None}
+    sends(dingtalk, advisor, dingtalk.message(group=False, **file))
+    assert "train.sh (its address is not the platform's)" in text_of(dingtalk.sent[0])
+
+
+def test_a_file_larger_than_the_limit_is_not_read_to_its_end(dingtalk: FakeDingTalk, advisor: Advisor) -> None:
+    dingtalk.files["code1"] = b"a" * (1024 * 1024 + 1)
+    file = {"msgtype": "file", "content": {"downloadCode": "code1", "fileName": "big.log"}, "text": None}
+    sends(dingtalk, advisor, dingtalk.message(group=False, **file), bot_file_mb=1)
+    assert "big.log (larger than 1 MiB" in text_of(dingtalk.sent[0])
 
 
 def test_a_follow_up_knows_what_was_sent_before(dingtalk: FakeDingTalk, advisor: Advisor) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,30 @@ Act = Callable[[SlackBot], Awaitable[None]]
 def _quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Connections that are refused are tried again at once."""
     monkeypatch.setattr("trainmedic.ui.channels.slack.calls.PAUSE_S", 0.01)
+
+
+@pytest.fixture
+def bot(
+    request: pytest.FixtureRequest, strict: LocalSlack, advisor: Advisor, tmp_path: Path
+) -> AbstractAsyncContextManager[SlackBot]:
+    """For coroutines: a connected bot, with the settings that the mark ``bot`` names."""
+    mark = request.node.get_closest_marker("bot")
+    return bot_in(strict, advisor, tmp_path, **(mark.kwargs if mark else {}))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a coroutine with its bot in one event loop."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+
+    async def acting() -> None:
+        async with given.pop("bot") as bot:
+            await pyfuncitem.obj(bot=bot, **given)
+
+    asyncio.run(acting())
+    return True
 
 
 @pytest.fixture

@@ -29,28 +29,22 @@ ASKED = "<@U0BOT> my KTO loss is NaN from the first step, why?"
     ],
     ids=str,
 )
-def test_an_attached_script_is_read(strict: LocalSlack, with_bot: Callable[..., None], kind: dict[str, Any]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says(ASKED, files=[strict.upload("train.sh", SCRIPT, **kind)])
-        reply = await strict.until_said("Cause found", thread_ts=said.ts)
-        assert "train.sh:2:" in reply.shown
-        assert "a/train.sh" in reply.shown
-        assert "Not read" not in reply.shown
-
-    with_bot(act)
+async def test_an_attached_script_is_read(strict: LocalSlack, bot: SlackBot, kind: dict[str, Any]) -> None:
+    said = strict.says(ASKED, files=[strict.upload("train.sh", SCRIPT, **kind)])
+    reply = await strict.until_said("Cause found", thread_ts=said.ts)
+    assert "train.sh:2:" in reply.shown
+    assert "a/train.sh" in reply.shown
+    assert "Not read" not in reply.shown
 
 
-def test_files_of_the_whole_thread_are_read_once_each(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        script = strict.upload("train.sh", SCRIPT)
-        root = strict.says("loss is NaN", files=[script])
-        strict.says("here it is again", thread_ts=root.ts, files=[script])
-        strict.says("<@U0BOT> why?", thread_ts=root.ts)
-        reply = await strict.until_said("Cause found", thread_ts=root.ts)
-        assert "train.sh:2:" in reply.shown
-        assert len(strict.downloads) == 1
-
-    with_bot(act)
+async def test_files_of_the_whole_thread_are_read_once_each(strict: LocalSlack, bot: SlackBot) -> None:
+    script = strict.upload("train.sh", SCRIPT)
+    root = strict.says("loss is NaN", files=[script])
+    strict.says("here it is again", thread_ts=root.ts, files=[script])
+    strict.says("<@U0BOT> why?", thread_ts=root.ts)
+    reply = await strict.until_said("Cause found", thread_ts=root.ts)
+    assert "train.sh:2:" in reply.shown
+    assert len(strict.downloads) == 1
 
 
 @pytest.mark.parametrize(
@@ -71,18 +65,16 @@ def test_files_of_the_whole_thread_are_read_once_each(strict: LocalSlack, with_b
     ],
     ids=str,
 )
-def test_what_is_not_read_is_named_with_the_reason(
-    strict: LocalSlack, with_bot: Callable[..., None], kind: dict[str, Any], reason: str
+@pytest.mark.bot(slack_file_mb=1)
+async def test_what_is_not_read_is_named_with_the_reason(
+    strict: LocalSlack, bot: SlackBot, kind: dict[str, Any], reason: str
 ) -> None:
-    async def act(bot: SlackBot) -> None:
-        given: dict[str, Any] = {"content": SCRIPT * 20, **kind}
-        file: SlackFile = strict.upload(given.pop("name", "thing"), given.pop("content"), **given)
-        said = strict.says(ASKED, files=[file])
-        reply = await strict.until_said(reason, thread_ts=said.ts)
-        assert "Not read:" in reply.shown
-        assert strict.leaks == []
-
-    with_bot(act, slack_file_mb=1)
+    given: dict[str, Any] = {"content": SCRIPT * 20, **kind}
+    file: SlackFile = strict.upload(given.pop("name", "thing"), given.pop("content"), **given)
+    said = strict.says(ASKED, files=[file])
+    reply = await strict.until_said(reason, thread_ts=said.ts)
+    assert "Not read:" in reply.shown
+    assert strict.leaks == []
 
 
 def test_without_the_permission_no_file_is_asked_for(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
@@ -96,23 +88,17 @@ def test_without_the_permission_no_file_is_asked_for(strict: LocalSlack, with_bo
     with_bot(act)
 
 
-def test_a_permission_taken_away_meanwhile_is_noticed(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        strict.scopes.discard("files:read")
-        said = strict.says(ASKED, files=[strict.upload("train.sh", SCRIPT)])
-        await strict.until_said("Slack sent its login page", thread_ts=said.ts)
-        strict.refused("login_page", "files")
-
-    with_bot(act)
+async def test_a_permission_taken_away_meanwhile_is_noticed(strict: LocalSlack, bot: SlackBot) -> None:
+    strict.scopes.discard("files:read")
+    said = strict.says(ASKED, files=[strict.upload("train.sh", SCRIPT)])
+    await strict.until_said("Slack sent its login page", thread_ts=said.ts)
+    strict.refused("login_page", "files")
 
 
-def test_only_a_file_is_question_enough(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says("<@U0BOT>", files=[strict.upload("train.sh", SCRIPT)])
-        reply = await strict.until_said("train.sh", thread_ts=said.ts)
-        assert "vanilla_loss" in reply.shown
-
-    with_bot(act)
+async def test_only_a_file_is_question_enough(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says("<@U0BOT>", files=[strict.upload("train.sh", SCRIPT)])
+    reply = await strict.until_said("train.sh", thread_ts=said.ts)
+    assert "vanilla_loss" in reply.shown
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ class DingTalkChannel:
         url = str(reply.get("downloadUrl") or "")
         if not url:
             raise NotRead("failed", why=str(reply.get("code") or "no address"))
-        return await self._downloads.text(url, file.name)
+        return await self._downloads.text(url.replace("http://", "https://", 1), file.name)
 
     async def post(self, message: BotMessage, markdown: str) -> str:
         """Reply in the session. DingTalk cannot change what was posted, so there is no id."""

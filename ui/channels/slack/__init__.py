@@ -6,9 +6,16 @@ slack_bolt is imported only with a token: this package by itself imports nothing
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.settings import Settings
+from trainmedic.ui.context import AppContext
+
+if TYPE_CHECKING:
+    from httpx import AsyncBaseTransport
+
+    from trainmedic.ui.channels.slack.service import SlackService
 
 
 def configured(settings: Settings) -> bool:
@@ -27,3 +34,11 @@ def configured(settings: Settings) -> bool:
     if bot and find_spec("slack_bolt") is None:
         raise InvalidSettings("the package slack_bolt is not installed", hint="pip install 'trainmedic[slack]'")
     return bot
+
+
+def channel_of(context: AppContext, transport: AsyncBaseTransport | None = None) -> SlackService | None:
+    if not configured(context.settings):
+        return None
+    from trainmedic.ui.channels.slack.service import SlackService
+
+    return SlackService(context)

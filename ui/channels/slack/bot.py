@@ -1,4 +1,4 @@
-"""The bot: events from Slack, acknowledged within three seconds and passed to the question handler.
+"""The bot: events from Slack, acknowledged within three seconds and passed to the handler.
 
 These are plain listeners of slack_bolt's `AsyncApp`. Bolt acknowledges events before it runs a listener; clicks,
 commands and shortcuts are acknowledged here first. Slack repeats anything that is not acknowledged, so the last
@@ -163,12 +163,6 @@ class SlackBot:
         if self._session is not None:
             await self._session.close()
             self._session = None
-
-    async def is_connected(self) -> bool:
-        """Whether the socket is connected; True over HTTP."""
-        if not self.by_socket:
-            return True
-        return self._handler is not None and bool(await self._handler.client.is_connected())
 
     def _client(self, token: str | None) -> AsyncWebClient:
         url = self.context.settings.slack_api_url
