@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.slack.bots import bot_in
+from tests.slack.bots import QUICK, Slowly, bot_in
 from tests.slack.fake import LocalSlack
 from tests.slack.fake.fixtures import own_slack, strict
 from trainmedic.service.advisor import Advisor
@@ -31,9 +31,20 @@ def _quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 def bot(
     request: pytest.FixtureRequest, strict: LocalSlack, advisor: Advisor, tmp_path: Path
 ) -> AbstractAsyncContextManager[SlackBot]:
-    """For coroutines: a connected bot, with the settings that the mark ``bot`` names."""
+    """For coroutines: a connected bot, with the settings that the mark ``bot`` names; ``streaming`` ones stream."""
     mark = request.node.get_closest_marker("bot")
-    return bot_in(strict, advisor, tmp_path, **(mark.kwargs if mark else {}))
+    options = dict(mark.kwargs) if mark else {}
+    if request.node.get_closest_marker("streaming"):
+        options |= {"answerer": request.getfixturevalue("answerer"), "flush_s": QUICK}
+    return bot_in(strict, advisor, tmp_path, **options)
+
+
+@pytest.fixture
+def answerer(request: pytest.FixtureRequest, advisor: Advisor) -> Slowly:
+    """Waits in the middle of its answer; the mark ``streaming`` says what it says."""
+    mark = request.node.get_closest_marker("streaming")
+    assert mark is not None
+    return Slowly(advisor, *mark.args, **mark.kwargs)
 
 
 @pytest.hookimpl(tryfirst=True)
