@@ -50,7 +50,7 @@ async def test_a_requirements_file_is_audited(strict: LocalSlack, bot: SlackBot)
 async def test_an_answer_lists_those_that_are_certain_beside_it(strict: LocalSlack, bot: SlackBot) -> None:
     names = ("openrlhf-ppo-2025.txt", "openrlhf-ppo-2025.sh")
     files = [strict.upload(name, (ENVIRONMENTS / name).read_text("utf-8")) for name in names]
-    said = strict.says("<@U0BOT> why does this run stop after some steps?", files=files)
+    said = strict.says("<@U0BOT> this run hangs at a checkpoint with an NCCL timeout, why?", files=files)
     reply = await strict.until_said("Helped", thread_ts=said.ts)
     assert "Known defects of these versions" in reply.shown
 
