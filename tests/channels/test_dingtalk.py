@@ -36,6 +36,10 @@ def sends(dingtalk: FakeDingTalk, advisor: Advisor, *events: dict[str, Any], **s
     asyncio.run(acting())
 
 
+def sent_file(name: str) -> dict[str, Any]:
+    return {"msgtype": "file", "content": {"downloadCode": "code1", "fileName": name}, "text": None}
+
+
 def text_of(message: dict[str, Any]) -> str:
     return str(message["markdown"]["text"])
 
@@ -102,7 +106,7 @@ def test_a_message_that_comes_again_is_answered_once(dingtalk: FakeDingTalk, adv
 
 def test_a_file_and_a_quoted_text_are_read(dingtalk: FakeDingTalk, advisor: Advisor) -> None:
     dingtalk.files["code1"] = COMMAND.encode()
-    file = {"msgtype": "file", "content": {"downloadCode": "code1", "fileName": "train.sh"}, "text": None}
+    file = sent_file("train.sh")
     quote = {"content": " loss is nan, why?", "isReplyMsg": True, "repliedMsg": {"content": {"text": COMMAND}}}
     picture = {"msgtype": "picture", "content": {"downloadCode": "p"}, "text": None}
     rich = {"msgtype": "richText", "content": {"richText": [{"text": COMMAND}, {"type": "picture"}]}, "text": None}
@@ -126,15 +130,13 @@ def test_a_file_is_read_from_dingtalks_own_storage_alone(
 ) -> None:
     dingtalk.files["code1"] = COMMAND.encode()
     dingtalk.storage = storage
-    file = {"msgtype": "file", "content": {"downloadCode": "code1", "fileName": "train.sh"}, "text": None}
-    sends(dingtalk, advisor, dingtalk.message(group=False, **file))
+    sends(dingtalk, advisor, dingtalk.message(group=False, **sent_file("train.sh")))
     assert "train.sh (its address is not the platform's)" in text_of(dingtalk.sent[0])
 
 
 def test_a_file_larger_than_the_limit_is_not_read_to_its_end(dingtalk: FakeDingTalk, advisor: Advisor) -> None:
     dingtalk.files["code1"] = b"a" * (1024 * 1024 + 1)
-    file = {"msgtype": "file", "content": {"downloadCode": "code1", "fileName": "big.log"}, "text": None}
-    sends(dingtalk, advisor, dingtalk.message(group=False, **file), bot_file_mb=1)
+    sends(dingtalk, advisor, dingtalk.message(group=False, **sent_file("big.log")), bot_file_mb=1)
     assert "big.log (larger than 1 MiB" in text_of(dingtalk.sent[0])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -62,6 +63,8 @@ async def bot_in(
 ) -> AsyncIterator[SlackBot]:
     """The bot, connected; ``more`` are further settings."""
     settings = settings_of(slack, folder, **more)
+    if settings.model_base_url:
+        import_module("trainmedic.service.llm.model")  # as a service with a model has at its start
     context = AppContext(
         settings=settings,
         advisor=advisor,
