@@ -47,7 +47,7 @@ from trainmedic.kb.store.manifest import FORMAT, Manifest
 from trainmedic.kb.store.passages import Passages, page_ids
 from trainmedic.kb.store.tokens import tokens
 from trainmedic.kb.store.vectors import Vectors
-from trainmedic.service.question.query import build_query
+from trainmedic.service.dialogue.query import build_query
 from trainmedic.service.ranking.retrieve import retrieve
 
 Array = npt.NDArray[np.float32]

@@ -1,6 +1,6 @@
 """The settings of the service, read once by the composition root: flag > environment > file > default.
 
-The table in docs/settings.md is generated from the descriptions here.
+The table in docs/run/settings.md is generated from the descriptions here.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class Settings(BaseSettings):
     webhook_url: SecretStr = Field(
         SecretStr(""),
         description="URL notified of each answer: http(s), or one of apprise (extra `notify`) "
-        "([api.md](api.md#webhook))",
+        "([api.md](../connect/api.md#webhook))",
     )
     webhook_secret: SecretStr = Field(SecretStr(""), description="secret that signs its requests")
     log_format: Literal["text", "json"] = Field(
@@ -216,7 +216,7 @@ class Settings(BaseSettings):
 
     slack_bot_token: SecretStr = Field(
         SecretStr(""),
-        description="token of the Slack app's bot (xoxb-), also as SLACK_BOT_TOKEN ([slack.md](slack.md))",
+        description="token of the Slack app's bot (xoxb-), also as SLACK_BOT_TOKEN ([Slack](../connect/channels.md))",
     )
     slack_app_token: SecretStr = Field(
         SecretStr(""), description="token for Slack's Socket Mode (xapp-), also as SLACK_APP_TOKEN"
@@ -237,7 +237,9 @@ class Settings(BaseSettings):
     )
     slack_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Slack, in MiB")
 
-    feishu_app_id: str = Field("", description="id of the Feishu or Lark app, cli_… ([feishu.md](feishu.md))")
+    feishu_app_id: str = Field(
+        "", description="id of the Feishu or Lark app, cli_… ([channels](../connect/channels.md#feishu-and-lark))"
+    )
     feishu_app_secret: SecretStr = Field(SecretStr(""), description="secret of that app")
     feishu_encrypt_key: SecretStr = Field(
         SecretStr(""), description="its Encrypt Key, which encrypts and signs the events; required with `feishu_app_id`"
@@ -251,7 +253,7 @@ class Settings(BaseSettings):
         description="Feishu's API; for Lark `https://open.larksuite.com`",
     )
     dingtalk_client_id: str = Field(
-        "", description="Client ID (AppKey) of the DingTalk app ([dingtalk.md](dingtalk.md))"
+        "", description="Client ID (AppKey) of the DingTalk app ([channels](../connect/channels.md#dingtalk))"
     )
     dingtalk_client_secret: SecretStr = Field(
         SecretStr(""), description="its Client Secret (AppSecret), which signs the requests to the robot"

@@ -28,6 +28,7 @@ from trainmedic.service.api.app import create_app
 from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.llm.model_calls import ModelCall
 from trainmedic.service.settings import Settings, unknown_variables
+from trainmedic.service.storage.memory import Memory
 
 ROOT = Path(__file__).parent.parent
 ALERTS = CHART / "files" / "alerts.yaml"
@@ -291,7 +292,7 @@ def exported(advisor: Advisor) -> Mapping[str, frozenset[str]]:
     async def works() -> None:
         return None
 
-    served = Advisor(advisor.knowledge, advisor.history, (metrics,))
+    served = Advisor(advisor.knowledge, advisor.read, Memory(advisor.memory.history, (metrics,)))
     with TestClient(create_app(served, Settings(), {"history": works}, metrics=metrics)) as client:
         answer = client.post("/v1/ask", json={"question": "why?", "attachments": [FILE]}).json()
         client.post("/v1/feedback", json={"answer_id": answer["id"], "reaction": "up"})
@@ -551,7 +552,7 @@ def test_what_the_unit_sets_are_settings() -> None:
 
 
 def test_the_commands_of_the_page_use_the_files_of_the_unit_and_settings_that_there_are() -> None:
-    page, unit = (file.read_text(encoding="utf-8") for file in (ROOT / "docs" / "deployment.md", UNIT))
+    page, unit = (file.read_text(encoding="utf-8") for file in (ROOT / "docs" / "run" / "deployment.md", UNIT))
     (command,) = re.findall(r"^medic\(\) \{.+?^\}", page, re.MULTILINE | re.DOTALL)
     (environment,) = re.findall(r"^EnvironmentFile=(\S+)$", unit, re.MULTILINE)
     assert f"--property=EnvironmentFile={environment}" in command

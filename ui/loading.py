@@ -29,7 +29,7 @@ from trainmedic.kb.store.index import Index
 from trainmedic.kb.store.manifest import Manifest
 from trainmedic.kb.store.sources import SOURCES, collect, restore
 from trainmedic.kb.threads.store import FILE, ThreadStore
-from trainmedic.service.question.vocabulary import switches
+from trainmedic.service.dialogue.vocabulary import switches
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
 from trainmedic.ui.garbage import all_stays

@@ -19,7 +19,7 @@ from trainmedic.kb.store.sources import PageChanges
 from trainmedic.kb.threads.store import FILE
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.resources import ServedIndex
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
 from trainmedic.ui.indexing import Percent, add_vectors
@@ -79,7 +79,7 @@ class Reloader:
                 knowledge = self._loaded()
                 if knowledge is not None:
                     # Also fills what is computed at first use, and fails here if it fails at all.
-                    Advisor(knowledge).prepare(Ask(question=WARMING))
+                    Advisor(knowledge, self._advisor.read).prepare(Ask(question=WARMING))
                     self._advisor.renew(knowledge)
                     log.info("the knowledge is now of version %s", knowledge.index.manifest.id)
                 self.problem = None
@@ -166,7 +166,7 @@ class Reloader:
             if current.index.manifest.id == name:
                 index.switch(root, name)
                 knowledge = replace(current, index=index.open_version(root / name, current.embedder))
-                Advisor(knowledge).prepare(Ask(question=WARMING))
+                Advisor(knowledge, self._advisor.read).prepare(Ask(question=WARMING))
                 self._advisor.renew(knowledge)
                 self.problem = None
                 log.info("the index %s has its vectors now", name)

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmedic.kb.errors import NotFound
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
+from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.loading import load_version
 from trainmedic.ui.versions import version_of_answer
 
@@ -55,7 +57,7 @@ def replay(settings: Settings, answer_id: str, version: str | None = None) -> Re
         top_k=max(1, len(stored.answer["causes"])),
         mode="deterministic",
     )
-    answer = Advisor(knowledge, conversation).prepare(request).answer
+    answer = Advisor(knowledge, parse, Memory(conversation)).prepare(request).answer
     return Replayed(answer=answer, version=knowledge.index.manifest.id, differences=_differences(stored.answer, answer))
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.answer import Answer, Citation
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 
 Name = Annotated[str, Field(min_length=1, max_length=255)]
 YesNo = Annotated[bool, Field(strict=True)]

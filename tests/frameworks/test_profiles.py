@@ -35,8 +35,8 @@ ABOUT_ONE_FRAMEWORK = {
     # Examples in descriptions of tools, the words of our field, and the packages whose versions a watcher reports.
     "service/agent/tool_schemas.py",
     "service/langchain.py",
-    "service/question/intent.py",
-    "service/question/neighbours.py",
+    "service/dialogue/intent.py",
+    "service/dialogue/neighbours.py",
     "ui/watch/trainer_run.py",
 }
 """How a framework computes its batch, writes its values, logs its rows or declares its options."""

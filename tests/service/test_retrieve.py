@@ -14,7 +14,7 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.store import index as store
 from trainmedic.kb.store.index import Index
-from trainmedic.service.question.query import Facets, Query, build_query
+from trainmedic.service.dialogue.query import Facets, Query, build_query
 from trainmedic.service.ranking.retrieve import retrieve
 
 CASES: dict[str, Case] = {one.id: one for one in cases().published}

@@ -21,11 +21,12 @@ from trainmedic.kb.errors import InvalidSettings, NotFound
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.observers.destination import NotDelivered, Notice, destination, signature
 from trainmedic.service.observers.webhook import RetryPolicy, Webhook, webhook_of
-from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings, effective, load_settings
 from trainmedic.service.storage.history import Feedback
+from trainmedic.service.storage.memory import Memory
 
 SECRET = "a-shared-secret"
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
@@ -109,7 +110,7 @@ def receive() -> Iterator[Callable[..., Receiver]]:
 
 
 def observed(advisor: Advisor, webhook: Webhook) -> Advisor:
-    return Advisor(advisor.knowledge, advisor.history, (webhook,))
+    return Advisor(advisor.knowledge, advisor.read, Memory(advisor.memory.history, (webhook,)))
 
 
 def asked(advisor: Advisor, webhook: Webhook, *questions: str, until: Callable[[], None] = lambda: None) -> list[str]:
@@ -347,7 +348,7 @@ def test_a_solved_question_is_told_once_from_any_thread(advisor: Advisor, receiv
             answer = await final_answer(TemplateAnswerer(telling).stream(Ask(question="loss is nan"), "", run_inline))
             for reaction in ("up", "resolved", "resolved"):
                 feedback = Feedback(answer_id=answer.id, reaction=reaction, comment=f"it was {TOKEN}")
-                await asyncio.to_thread(telling.give_feedback, feedback)
+                await asyncio.to_thread(telling.memory.give_feedback, feedback)
             await asyncio.to_thread(receiver.wait_for, 2)
             return answer.id
 
@@ -365,7 +366,7 @@ def test_feedback_on_an_unknown_answer_is_refused_and_not_told(
     receiver = receive()
     webhook = Webhook(receiver.url, policy=QUICK)
     with pytest.raises(NotFound):
-        observed(advisor, webhook).give_feedback(Feedback(answer_id="nope", reaction="resolved"))
+        observed(advisor, webhook).memory.give_feedback(Feedback(answer_id="nope", reaction="resolved"))
     asked(advisor, webhook, "loss is nan")
     assert [told["event"] for told in receiver.bodies] == ["answered"]
 

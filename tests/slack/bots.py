@@ -13,7 +13,7 @@ from tests.slack.fake import LocalSlack
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import model_probe
 from trainmedic.ui.channels.slack.bot import SlackBot
@@ -64,7 +64,7 @@ async def bot_in(
     """The bot, connected; ``more`` are further settings."""
     settings = settings_of(slack, folder, **more)
     if settings.model_base_url:
-        import_module("trainmedic.service.llm.model")  # as a service with a model has at its start
+        import_module("trainmedic.service.llm.chat")  # as a service with a model has at its start
     context = AppContext(
         settings=settings,
         advisor=advisor,

@@ -28,9 +28,9 @@ async def answered(slack: LocalSlack, text: str = QUESTION, **more: Any) -> Mess
 
 
 def feedback_on(advisor: Advisor, bot: SlackBot) -> Feedback | None:
-    assert advisor.history is not None
+    assert advisor.memory.history is not None
     [answer_id] = bot.workspace.posted
-    return advisor.history.feedback(answer_id)
+    return advisor.memory.history.feedback(answer_id)
 
 
 async def test_feedback_is_stored_and_the_last_word_counts(strict: LocalSlack, bot: SlackBot, advisor: Advisor) -> None:
@@ -66,7 +66,7 @@ def test_feedback_under_a_streamed_answer_of_a_former_process_is_stored(
 
 async def test_feedback_on_an_answer_nobody_knows_is_told_so(strict: LocalSlack, bot: SlackBot) -> None:
     answer = await answered(strict)
-    history = bot.context.advisor.history
+    history = bot.context.advisor.memory.history
     assert history is not None
     block = next(block for block in answer.blocks if block["type"] == "context_actions")
     block["elements"][0]["positive_button"]["value"] = '{"answer": "gone", "reaction": "up", "language": "zh"}'

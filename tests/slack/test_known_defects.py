@@ -47,11 +47,12 @@ async def test_a_requirements_file_is_audited(strict: LocalSlack, bot: SlackBot)
     assert "8 packages checked" in reply.shown
 
 
-async def test_an_answer_lists_those_that_are_certain_beside_it(strict: LocalSlack, bot: SlackBot) -> None:
-    names = ("openrlhf-ppo-2025.txt", "openrlhf-ppo-2025.sh")
-    files = [strict.upload(name, (ENVIRONMENTS / name).read_text("utf-8")) for name in names]
-    said = strict.says("<@U0BOT> this run hangs at a checkpoint with an NCCL timeout, why?", files=files)
-    reply = await strict.until_said("Helped", thread_ts=said.ts)
+async def test_an_answer_lists_its_defects_beside_its_cause(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says(
+        "<@U0BOT> GRPO curve changed after the upgrade with the same config, scale_rewards batch behaves like group"
+        "\n```\ntrl==0.22.1\n```"
+    )
+    reply = await strict.until_said("Cause found", thread_ts=said.ts)
     assert "Known defects of these versions" in reply.shown
 
 
@@ -87,7 +88,7 @@ def test_certain_ones_come_first_and_the_worst_of_them_before_others(advisor: Ad
     replies = render_audit(view, language)
     assert len(replies) == 1
     check_blocks(list(replies[0].blocks))
-    listed = known_defects(view.defects, language)[0]["text"]["text"]
+    listed = known_defects(view.defects, view.changes, language)[0]["text"]["text"]
     certain = [item for item in view.defects if item.certain][:MOST]
     places = [listed.find(escape(item.title)) for item in certain]
     assert certain

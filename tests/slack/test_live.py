@@ -18,8 +18,8 @@ from tests.slack.fake import DM, GENERAL, Fault, LocalSlack, Message
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, Section, StepView, markdown
 from trainmedic.service.assistant import Assistant
-from trainmedic.service.llm.model import ChatModel, ModelOptions
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.ui.channels.slack.bot import SlackBot
 from trainmedic.ui.channels.slack.live import STARTS, WINDOW_S, LiveAnswer, StreamLimits
 from trainmedic.ui.channels.slack.place import Place

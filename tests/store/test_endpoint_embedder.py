@@ -22,7 +22,7 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store import embedder as module
 from trainmedic.kb.store import index as store
 from trainmedic.kb.store.embedder import PROBES, REQUEST_TEXTS, REST_S, Embedder, OpenAIEmbedder, make_embedder
-from trainmedic.service.question.query import build_query
+from trainmedic.service.dialogue.query import build_query
 from trainmedic.service.ranking.retrieve import retrieve
 
 KEY = "the-key-of-the-endpoint"

@@ -16,16 +16,18 @@ from fastapi.testclient import TestClient
 from tests.store.knowledge import HashEmbedder
 from trainmedic.kb.errors import NotFound, StoreError
 from trainmedic.kb.glossary.terms import BUILT_IN
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store import index
 from trainmedic.kb.store.embedder import OnnxEmbedder
 from trainmedic.kb.threads.store import FILE
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer
 from trainmedic.service.api.app import create_app
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
+from trainmedic.service.storage.memory import Memory
 from trainmedic.ui import loading
 from trainmedic.ui.indexing import add_vectors
 from trainmedic.ui.loading import THREADS, Pages, load_version, read_pages
@@ -115,7 +117,9 @@ class Place:
         path.with_suffix(".new").replace(path)
 
     def advisor(self, *, at_once: bool = False) -> Advisor:
-        return Advisor(loading.load_knowledge(self.settings, at_once=at_once), History(self.settings.history_url))
+        return Advisor(
+            loading.load_knowledge(self.settings, at_once=at_once), parse, Memory(History(self.settings.history_url))
+        )
 
 
 @pytest.fixture
@@ -213,8 +217,8 @@ def test_an_answer_that_began_before_a_reload_ends_with_what_it_began_with(place
     answer = asyncio.run(final_answer(TemplateAnswerer(advisor).stream(Ask(question=QUESTION), "", run)))
     assert advisor.knowledge is not begun
     assert (edition_of(answer), answer.kb_version) == ("Edition 0 of the frobnicated loss", begun.cases.version)
-    assert advisor.history is not None
-    assert advisor.history.stored_answer(answer.id) is not None
+    assert advisor.memory.history is not None
+    assert advisor.memory.history.stored_answer(answer.id) is not None
 
 
 @pytest.mark.slow

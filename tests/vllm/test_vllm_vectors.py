@@ -15,7 +15,7 @@ from trainmedic.kb.model.report import Report
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store import index as store
 from trainmedic.kb.store.embedder import MAX_CHARACTERS, OpenAIEmbedder, make_embedder
-from trainmedic.service.question.query import build_query
+from trainmedic.service.dialogue.query import build_query
 from trainmedic.service.ranking.retrieve import retrieve
 
 

@@ -12,7 +12,7 @@ from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.answer import Answer, AuditView, StepView
 from trainmedic.service.answering import Delta, Draft
-from trainmedic.service.storage.history import Turn
+from trainmedic.service.dialogue.turn import Turn
 
 Json = Mapping[str, Any]
 TurnsOf: TypeAlias = Callable[[str], Awaitable[Sequence[Turn]]]

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.storage.history import Turn
+from trainmedic.service.dialogue.turn import Turn
 from trainmedic.ui.channels.channel import Evidence, File, NotRead, Said
 from trainmedic.ui.channels.messages import messages
 from trainmedic.ui.channels.question import has_words, is_repeated, prose_language

@@ -11,8 +11,8 @@ from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.answer import Answer
-from trainmedic.service.question.request import Ask
-from trainmedic.service.storage.history import Turn
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.turn import Turn
 from trainmedic.ui.channels.channel import Destination, Evidence, Stopped
 from trainmedic.ui.channels.messages import messages
 from trainmedic.ui.channels.question import wants_audit
@@ -94,5 +94,4 @@ class Handler:
             await to.end()
 
     async def _turns(self, conversation: str) -> Sequence[Turn]:
-        history = self._context.advisor.history
-        return () if history is None else await self._context.executor(lambda: history.turns(conversation))
+        return await self._context.executor(lambda: self._context.memory.turns(conversation))

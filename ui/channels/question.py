@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from trainmedic.kb.engine.patches import Parse
 from trainmedic.kb.language import language_of
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.mask import mask
+from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.model.place import Attachment
 
 AUDIT_WORDS = ("audit", "审计", "已知缺陷")
@@ -33,7 +33,7 @@ def has_words(text: str) -> bool:
     return bool(prose(text))
 
 
-def wants_audit(question: str, attachments: Sequence[Attachment], read: Parse) -> bool:
+def wants_audit(question: str, attachments: Sequence[Attachment], read: Read) -> bool:
     """Whether a message asks for the known defects: by word, or by a list of packages and nothing else."""
     words = prose(question).lower().split()
     if words:

@@ -1,7 +1,8 @@
 """Answer in Slack, without the web server.
 
 Needs SLACK_BOT_TOKEN, and SLACK_APP_TOKEN (Socket Mode, no address needed) or SLACK_SIGNING_SECRET (Slack posts to
-/slack/events on --host and --port). `trainmedic serve` does the same beside its pages. The setup is in docs/slack.md.
+/slack/events on --host and --port). `trainmedic serve` does the same beside its pages. The setup is in
+docs/connect/channels.md.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     if not configured(settings):
         raise InvalidSettings(
-            "SLACK_BOT_TOKEN is not set", hint="trainmedic slack --manifest prints the app; docs/slack.md has the steps"
+            "SLACK_BOT_TOKEN is not set",
+            hint="trainmedic slack --manifest prints the app; docs/connect/channels.md has the steps",
         )
     if settings.slack_app_token.get_secret_value():
         asyncio.run(_by_socket(settings))

@@ -19,12 +19,10 @@ def render_audit(view: AuditView, language: str) -> tuple[Reply, ...]:
     """The audit as an answer of its own; without defects only the summary."""
     text = summary(view, language)
     lines = escape(text).split("\n")
-    return packed([*known_defects(view.defects, language, view.changes), *small_print(lines)], fallback(text))
+    return packed([*known_defects(view.defects, view.changes, language), *small_print(lines)], fallback(text))
 
 
-def known_defects(
-    defects: Sequence[DefectView], language: str, changes: Sequence[VersionChangeView] = ()
-) -> list[Block]:
+def known_defects(defects: Sequence[DefectView], upgrades: Sequence[VersionChangeView], language: str) -> list[Block]:
     """The worst defects and the change of versions that clears the certain ones; nothing if there are none."""
     if not defects:
         return []
@@ -32,9 +30,9 @@ def known_defects(
     lines = [messages("slack.defects.head", language), *(_line(item, language) for item in ranked[:MOST])]
     if len(ranked) > MOST:
         lines.append(messages("slack.defects.more", language, count=len(ranked) - MOST))
-    steps = [f"{change.package} {change.current} → {change.to}" for change in changes[:MOST_CHANGES]]
-    if steps:
-        lines.append(f"{messages('audit.change', language)} {escape(messages('comma', language).join(steps))}")
+    changes = [f"{change.package} {change.current} → {change.to}" for change in upgrades[:MOST_CHANGES]]
+    if changes:
+        lines.append(f"{messages('audit.change', language)} {escape(messages('comma', language).join(changes))}")
     return [section("\n".join(lines))]
 
 

@@ -17,7 +17,7 @@ mkdir -p "$bundle/wheels"
 "$python" -m pip --disable-pip-version-check wheel --quiet --wheel-dir "$bundle/wheels" \
   --constraint "$root/constraints.txt" "$wheel[$extras]" pip
 cp "$root/docs/deploy/airgap/install.sh" "$root/constraints.txt" "$root/LICENSE" "$bundle/"
-cp "$root/docs/deployment.md" "$bundle/README.md"
+cp "$root/docs/run/deployment.md" "$bundle/README.md"
 cp -R "$root/docs/deploy" "$bundle/deploy"
 printf '%s\n' "$platform" > "$bundle/platform"
 printf '%s\n' "$extras" > "$bundle/extras"

@@ -20,7 +20,7 @@ def configured(settings: Settings) -> bool:
         "dingtalk_client_id": settings.dingtalk_client_id,
         "dingtalk_client_secret": settings.dingtalk_client_secret.get_secret_value(),
     }
-    return complete(values, "docs/dingtalk.md")
+    return complete(values, "docs/connect/channels.md")
 
 
 def channel_of(context: AppContext, transport: AsyncBaseTransport | None = None) -> BotService | None:

@@ -23,7 +23,7 @@ def configured(settings: Settings) -> bool:
         "feishu_app_secret": settings.feishu_app_secret.get_secret_value(),
         "feishu_encrypt_key": settings.feishu_encrypt_key.get_secret_value(),
     }
-    configured = complete(values, "docs/feishu.md")
+    configured = complete(values, "docs/connect/channels.md")
     if configured and find_spec("cryptography") is None:
         raise InvalidSettings("Feishu's events need the package cryptography", hint="pip install 'trainmedic[feishu]'")
     return configured

@@ -115,7 +115,9 @@ class FeishuChannel:
                 self._token.forget()
             elif code not in TOO_OFTEN:
                 break
-        raise ChannelFailed(f"Feishu refused the call (code {code})", hint="docs/feishu.md lists the permissions")
+        raise ChannelFailed(
+            f"Feishu refused the call (code {code})", hint="docs/connect/channels.md lists the permissions"
+        )
 
     async def _issued(self) -> tuple[str, int]:
         credentials = {"app_id": self._settings.feishu_app_id, "app_secret": self.key}

@@ -25,7 +25,7 @@ def configured(settings: Settings) -> bool:
     secret = bool(settings.slack_signing_secret.get_secret_value())
     # Half a configuration is a mistake, and would otherwise look like a bot that never answers.
     if not bot and (app or secret):
-        raise InvalidSettings("SLACK_BOT_TOKEN is not set", hint="docs/slack.md says where to find it")
+        raise InvalidSettings("SLACK_BOT_TOKEN is not set", hint="docs/connect/channels.md says where to find it")
     if bot and not (app or secret):
         raise InvalidSettings(
             "SLACK_BOT_TOKEN alone is not enough",

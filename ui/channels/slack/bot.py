@@ -227,7 +227,7 @@ class SlackBot:
             client=self._client(None),
             authorize=authorize,
             signing_secret=self.context.settings.slack_signing_secret.get_secret_value(),
-            request_verification_enabled=False,  # done before, see `ui.slack.http`
+            request_verification_enabled=False,  # done before, see `ui.channels.slack.http`
         )
         clicks = Clicks(self.workspace, self.handler)
         app.event("app_mention")(self._mention)

@@ -88,7 +88,7 @@ class Clicks:
 
     async def _store(self, click: Click, reaction: Literal["up", "down", "resolved"]) -> None:
         feedback = Feedback(answer_id=click.answer_id, reaction=reaction, reason="slack")
-        await self._workspace.context.executor(lambda: self._workspace.context.advisor.give_feedback(feedback))
+        await self._workspace.context.executor(lambda: self._workspace.context.memory.give_feedback(feedback))
 
     async def _resolved(self, click: Click) -> None:
         posted = await self._workspace.recall(click.answer_id)

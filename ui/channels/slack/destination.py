@@ -123,7 +123,7 @@ class SlackDestination:
             self.extras(share=self._alone or options.ephemeral),
             not_read=evidence.not_read,
             notes=(evidence.note,) if evidence.note else (),
-            beside=tuple(known_defects(answer.defects, answer.language)),
+            beside=tuple(known_defects(answer.defects, (), answer.language)),
         )
         if answer.verdict not in GROUNDED and not self._alone and (options.quiet or not self._addressed):
             if self._addressed:

@@ -49,7 +49,7 @@ async def identify(calls: Calls) -> Identity:
     except SlackRefused as refused:
         if refused.error in LOGIN_ERRORS:
             message = f"Slack does not accept SLACK_BOT_TOKEN ({refused.error})"
-            raise SlackLogin(message, hint="docs/slack.md says where to find it") from None
+            raise SlackLogin(message, hint="docs/connect/channels.md says where to find it") from None
         raise SlackUnavailable(f"Slack answered {refused.error}") from None
     except SlackLost as lost:
         raise SlackUnavailable(f"Slack cannot be reached ({lost})") from None

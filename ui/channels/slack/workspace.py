@@ -86,8 +86,7 @@ class Workspace:
         """An earlier answer: from this process, else from the history. Raises `NotFound`."""
         if posted := self.posted.get(answer_id):
             return posted
-        advisor = self.context.advisor
-        stored = await self.context.executor(lambda: advisor.answer(answer_id))
+        stored = await self.context.executor(lambda: self.context.memory.answer(answer_id))
         if stored is None or not stored.turns:
             raise NotFound(f"no answer {answer_id!r}")
         turn = stored.turns[-1]
