@@ -120,7 +120,7 @@ class Settings(BaseSettings):
         "comma-separated, folders separated like PATH ([access.md](access.md#teams))",
     )
     team: str = Field("", description="work as this team alone, as for `trainmedic ingest` of its write-ups")
-    bots_team: str = Field("", description="the team that asks through Slack, Feishu, DingTalk and Discord")
+    bots_team: str = Field("", description="the team that asks through Slack, Feishu and DingTalk")
     trusted_proxies: str = Field(
         "127.0.0.1",
         description="proxies whose `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host` are believed: "
@@ -200,10 +200,9 @@ class Settings(BaseSettings):
     pages: bool = Field(True, description="serve the chat and the knowledge browser too")
     public_url: str = Field("", description="address under which people open the service; links to answers use it")
     webhook_url: SecretStr = Field(
-        SecretStr(""), description="URL notified of each answer ([api.md](../connect/api.md#webhook))"
-    )
-    webhook_format: Literal["", "json", "slack", "feishu", "dingtalk", "discord", "pagerduty", "alertmanager"] = Field(
-        "", description="what its receiver wants; default: what the URL shows"
+        SecretStr(""),
+        description="URL notified of each answer: http(s), or one of apprise (extra `notify`) "
+        "([api.md](../connect/api.md#webhook))",
     )
     webhook_secret: SecretStr = Field(SecretStr(""), description="secret that signs its requests")
     log_format: Literal["text", "json"] = Field(
@@ -237,9 +236,6 @@ class Settings(BaseSettings):
         "", pattern="^([CG][A-Z0-9]+)?$", description="channel of 'ask a human' if the thread is private"
     )
     slack_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Slack, in MiB")
-    slack_live_text: bool = Field(
-        False, description="show the model's text in Slack before it is verified; the message is replaced at the end"
-    )
 
     feishu_app_id: str = Field(
         "", description="id of the Feishu or Lark app, cli_… ([channels](../connect/channels.md#feishu-and-lark))"
@@ -263,15 +259,7 @@ class Settings(BaseSettings):
         SecretStr(""), description="its Client Secret (AppSecret), which signs the requests to the robot"
     )
     dingtalk_api_url: str = Field("https://api.dingtalk.com", pattern="^https?://", description="DingTalk's API")
-    discord_public_key: str = Field(
-        "",
-        pattern="^([0-9a-fA-F]{64})?$",
-        description="Public Key of the Discord application , which verifies its interactions",
-    )
-    discord_api_url: str = Field("https://discord.com/api/v10", pattern="^https?://", description="Discord's API")
-    bot_file_mb: int = Field(
-        10, ge=1, le=100, description="largest text file read from Feishu, DingTalk or Discord, in MiB"
-    )
+    bot_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Feishu or DingTalk, in MiB")
 
     @field_validator("rate_limit", "rate_limit_ask", "rate_limit_login")
     @classmethod

@@ -209,7 +209,7 @@ def test_nothing_that_is_told_to_slack_holds_the_secret(
             files = [strict.upload(a.name, a.content) for a in texts]
             said = strict.says(f"<@U0BOT> {QUESTION.format(secret)}", files=files)
             await strict.until_said("Cause found", thread_ts=said.ts)
-            while bot.questions.tasks.running:
+            while bot.handler.tasks.running:
                 await asyncio.sleep(0.01)
 
     asyncio.run(act())

@@ -22,7 +22,7 @@ import yaml
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.chart import CHART, DEPLOY, PLAIN, SCHEMA, notes, plain, rendered, with_names
+from tests.chart import CHART, DEPLOY, SCHEMA, notes, rendered, with_names
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.metrics import Metrics
@@ -278,17 +278,6 @@ def test_what_the_chart_sets_are_settings_and_its_probes_are_routes(advisor: Adv
     routes = create_app(advisor, Settings()).openapi()["paths"]
     probes = [container[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "liveness", "readiness")]
     assert [path for path in probes if path not in routes] == []
-
-
-def test_the_plain_manifests_are_the_chart_with_its_defaults() -> None:
-    assert PLAIN.read_text(encoding="utf-8") == plain(rendered()), "run python -m tests.chart"
-
-
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
-def test_kustomize_builds_the_plain_manifests() -> None:
-    command = ["kubectl", "kustomize", str(PLAIN.parent)]
-    built = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert {item["metadata"]["namespace"] for item in yaml.safe_load_all(built)} == {"trainmedic"}
 
 
 # Metrics

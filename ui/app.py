@@ -27,14 +27,13 @@ from trainmedic.service.storage.history import History
 from trainmedic.service.storage.journal import Journal
 from trainmedic.service.storage.memory import Memory, Observer
 from trainmedic.service.storage.silence import patience
-from trainmedic.ui import bots, slack
+from trainmedic.ui.channels.registry import channels_of
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.loading import load_knowledge
 from trainmedic.ui.reload import Reloader, state_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-    from httpx import AsyncBaseTransport
     from mcp.server import MCPServer
     from sqlalchemy.engine import Engine
 
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
     from trainmedic.service.dialogue.reading import ReadingPool
     from trainmedic.service.llm.chat import ChatModel
     from trainmedic.service.llm.model_calls import ModelCall
-    from trainmedic.ui.bots.channel import Channel
-    from trainmedic.ui.bots.http import BotService
     from trainmedic.ui.chat.app import Shell
     from trainmedic.ui.chat.upload_folder import UploadFolder
 
@@ -227,14 +224,8 @@ def build_app(settings: Settings) -> FastAPI:
         _add_pages(app, of_team.context, uploads)
         teams[name] = (of_team, app)
     asking = teams[settings.bots_team][0].context if settings.bots_team else service.context
-    slack_service = None
     background: list[Background] = [*service.background, *(partial(alive, app) for _, app in teams.values())]
-    if slack.configured(settings):
-        from trainmedic.ui.slack.lifecycle import SlackService
-
-        slack_service = SlackService(asking)
-        background.append(slack_service.running)
-    channels = bots_of(asking)
+    channels = channels_of(asking)
     background += [channel.running for channel in channels]
     # What loads on first use; the first question must not wait for it. Processes that read have their tables loaded.
     known = service.context.advisor.knowledge
@@ -243,8 +234,6 @@ def build_app(settings: Settings) -> FastAPI:
     if not settings.readers:
         warm()
     app = _application(replace(service, background=tuple(background)), metrics)
-    if slack_service is not None:
-        slack_service.attach(app)
     for channel in channels:
         channel.attach(app)
     _add_pages(app, service.context, uploads)
@@ -297,30 +286,6 @@ def _add_pages(app: FastAPI, context: AppContext, uploads: UploadFolder) -> None
             mount.attach(app, make)
     elif context.settings.pages:
         log.warning("no pages: install the extra 'ui' for them")
-
-
-def bots_of(context: AppContext, transport: AsyncBaseTransport | None = None) -> tuple[BotService, ...]:
-    """The channels besides Slack that are configured, which call their platforms through ``transport``.
-
-    Raises `InvalidSettings` for half a configuration.
-    """
-    from trainmedic.ui.bots.http import BotService
-
-    settings = context.settings
-    channels: list[Channel] = []
-    if bots.feishu_configured(settings):
-        from trainmedic.ui.bots.feishu.channel import FeishuChannel
-
-        channels.append(FeishuChannel(settings, transport))
-    if bots.dingtalk_configured(settings):
-        from trainmedic.ui.bots.dingtalk.channel import DingTalkChannel
-
-        channels.append(DingTalkChannel(settings, transport))
-    if bots.discord_configured(settings):
-        from trainmedic.ui.bots.discord.channel import DiscordChannel
-
-        channels.append(DiscordChannel(settings, transport))
-    return tuple(BotService(context, channel) for channel in channels)
 
 
 def load_mcp_server(context: AppContext) -> MCPServer[Any]:

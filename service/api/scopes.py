@@ -47,7 +47,6 @@ REQUIREMENTS: tuple[tuple[str, str, Requirement], ...] = (
     ("POST", "/slack/events", "signed"),
     ("POST", "/feishu/events", "signed"),
     ("POST", "/dingtalk/events", "signed"),
-    ("POST", "/discord/interactions", "signed"),
     ("*", "/{page:path}", "pages"),
 )
 """Method, path and requirement; the first entry that fits decides. ``*`` is any method."""

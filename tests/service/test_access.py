@@ -118,7 +118,6 @@ def everything(folder: Path, tmp_path: Path) -> Iterator[Any]:
             "feishu_encrypt_key": "s",
             "dingtalk_client_id": "d",
             "dingtalk_client_secret": "s",
-            "discord_public_key": "0" * 64,
         }
     )
     yield build_app(settings)

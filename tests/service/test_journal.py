@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy.engine import Engine
 from starlette.testclient import TestClient
 
-from tests.bots.fakes import FakeDingTalk, FakeFeishu, served
+from tests.channels.fakes import FakeDingTalk, FakeFeishu, served
 from trainmedic.ingest.build import build
 from trainmedic.ingest.document import Raw
 from trainmedic.kb.trace import trace_of

@@ -269,7 +269,7 @@ def test_bots_ask_for_the_team_of_the_settings(settings: Settings, monkeypatch: 
         contexts.append(context)
         return ()
 
-    monkeypatch.setattr("trainmedic.ui.app.bots_of", no_bots)
+    monkeypatch.setattr("trainmedic.ui.app.channels_of", no_bots)
     for team in ("", "red"):
         build_app(settings.model_copy(update={"bots_team": team, "pages": False}))
     assert [CASE in context.advisor.knowledge.published for context in contexts] == [False, True]
