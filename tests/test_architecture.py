@@ -84,7 +84,6 @@ READS_ENVIRONMENT = {
     "ui/cli/_input.py",
     "ui/watch/launch.py",
     "kb/store/embedder.py",
-    "ingest/tools/export_model.py",
 }
 BANNED_STEMS = {"utils", "helpers", "common", "misc", "manager", "base"}
 
