@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_network
 
-from trainmedic.ingest.document import Discussion, Document, masked_texts
+from trainmedic.ingest.items import Discussion, Document, masked_texts
 from trainmedic.kb.fences import fence_after
 from trainmedic.kb.lazy import regex
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from trainmedic.ingest.dedupe import containment, shingles
+from trainmedic.ingest.drafts.copies import containment, shingles
 from trainmedic.ingest.drafts.draft import Draft
 from trainmedic.kb.engine.mechanism import MechanismSet
 from trainmedic.kb.model.case import Case

@@ -10,8 +10,9 @@ import html
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from trainmedic.ingest.document import Failure, Item, Raw
-from trainmedic.ingest.tree import File, files, text_of
+from trainmedic.ingest.items import Failure, Item, Options, Raw
+from trainmedic.ingest.read.conversion import apart
+from trainmedic.ingest.read.files import File, files, text_of
 from trainmedic.kb.lazy import regex
 
 MAX_BYTES = 10 * 1024 * 1024
@@ -29,9 +30,9 @@ def recognises(location: str) -> bool:
     return not isinstance(head, Failure) and b"Confluence" in head
 
 
-def read(location: str, since: str = "") -> Iterator[Item]:
+def read(options: Options) -> Iterator[Item]:
     """Every page, in the order of the paths; the index of the space is none."""
-    for file in files(location):
+    for file in files(options.location):
         if isinstance(file, Failure):
             yield file
             continue
@@ -45,7 +46,10 @@ def read(location: str, since: str = "") -> Iterator[Item]:
         if text is None:
             yield Failure(origin=file.origin, reason="no text")
             continue
-        yield _page(file.origin, text)
+        try:
+            yield apart(_page, file.origin, text)
+        except ValueError as error:
+            yield Failure(origin=file.origin, reason=str(error))
 
 
 def _page(origin: str, text: str) -> Raw | Failure:

@@ -12,17 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from trainmedic.ingest.document import Discussion, Failure, Item, Message
-from trainmedic.ingest.tree import File, files
+from trainmedic.ingest.items import Discussion, Failure, Item, Message, Options
+from trainmedic.ingest.read.files import File, files
 
 SUFFIXES = (".json", ".jsonl", ".ndjson")
 MAX_BYTES = 256 * 1024 * 1024
 LONGEST_TITLE = 80
 
 
-def read(location: str, since: str = "") -> Iterator[Item]:
+def read(options: Options) -> Iterator[Item]:
     """The threads with at least one reply, in the order of their first messages."""
-    for file in files(location):
+    for file in files(options.location):
         if isinstance(file, Failure):
             yield file
             continue

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from trainmedic.ingest.document import Failure, Item, Raw
+from trainmedic.ingest.items import Failure, Item, Options, Raw
+from trainmedic.ingest.read.files import File, files
 from trainmedic.ingest.sources.folder import read_bytes
-from trainmedic.ingest.tree import File, files
 from trainmedic.kb.lazy import regex
 
 MAX_BYTES = 5 * 1024 * 1024
@@ -24,9 +24,9 @@ def recognises(location: str) -> bool:
     return bool(names) and all(_ID.search(PurePosixPath(name).name) for name in names)
 
 
-def read(location: str, since: str = "") -> Iterator[Item]:
+def read(options: Options) -> Iterator[Item]:
     """Every page, in the order of the paths."""
-    for file in files(location):
+    for file in files(options.location):
         if isinstance(file, Failure):
             yield file
             continue

@@ -17,9 +17,9 @@ from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any
 
-from trainmedic.ingest.document import Discussion, Failure, Item, Message
+from trainmedic.ingest.items import Discussion, Failure, Item, Message, Options
 from trainmedic.ingest.personal import people, without_people
-from trainmedic.ingest.tree import File, files
+from trainmedic.ingest.read.files import File, files
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.threads.thread import Role
 
@@ -37,11 +37,11 @@ def recognises(location: str) -> bool:
     return {"channels.json", USERS} <= names
 
 
-def read(location: str, since: str = "") -> Iterator[Item]:
+def read(options: Options) -> Iterator[Item]:
     """The threads of every channel, in the order of channels and first messages."""
     days: list[File] = []
     people: frozenset[str] = frozenset()
-    for file in files(location):
+    for file in files(options.location):
         if isinstance(file, Failure):
             yield file
         elif PurePosixPath(file.origin).name == USERS:
@@ -49,7 +49,7 @@ def read(location: str, since: str = "") -> Iterator[Item]:
         elif _DAY.search(PurePosixPath(file.origin).name):
             days.append(file)
     if not days:
-        yield Failure(origin=location, reason="no day of a channel (CHANNEL/YYYY-MM-DD.json) in it")
+        yield Failure(origin=options.location, reason="no day of a channel (CHANNEL/YYYY-MM-DD.json) in it")
     for channel, listed in groupby(days, key=lambda day: PurePosixPath(day.origin).parent.name):
         messages: list[Mapping[str, Any]] = []
         for day in listed:

@@ -11,8 +11,8 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from trainmedic.ingest.document import Discussion, Failure, Item, Message
-from trainmedic.ingest.tree import files, text_of
+from trainmedic.ingest.items import Discussion, Failure, Item, Message, Options
+from trainmedic.ingest.read.files import files, text_of
 from trainmedic.kb.lazy import regex
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -49,10 +49,10 @@ def recognises(location: str) -> bool:
     return bool(places["title"] and places["text"] and places["status"])
 
 
-def read(location: str, since: str = "") -> Iterator[Item]:
+def read(options: Options) -> Iterator[Item]:
     """Every ticket, in the order of the rows."""
     csv.field_size_limit(MAX_BYTES)
-    for file in files(location):
+    for file in files(options.location):
         if isinstance(file, Failure):
             yield file
             continue

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from trainmedic.ingest.build import build
-from trainmedic.ingest.dedupe import containment, distinct, shingles
-from trainmedic.ingest.document import Block, Document, Failure, Raw
+from trainmedic.ingest.drafts.build import build
+from trainmedic.ingest.drafts.copies import containment, distinct, shingles
 from trainmedic.ingest.drafts.store import load_drafts, page_path
+from trainmedic.ingest.items import Block, Document, Failure, Options, Raw
 from trainmedic.ingest.sources import names, source
 from trainmedic.kb.pages.case import load_cases
 
@@ -82,13 +82,6 @@ def test_related_cases_are_named_in_the_draft(tmp_path: Path) -> None:
     assert front(tmp_path / f"{made.id}.md")["related"] == ["some-case"]
 
 
-def test_what_a_source_cannot_give_is_reported_and_the_rest_goes_on(tmp_path: Path) -> None:
-    lost = Failure(origin="c.txt", reason="binary")
-    summary = build([lost, raw(), raw("empty.txt", "登录后查看全文\n")], tmp_path)
-    assert len(summary.written) == 1
-    assert summary.failures == (lost, Failure(origin="empty.txt", reason="nothing but boilerplate"))
-
-
 def test_a_draft_cannot_break_out_of_its_page(tmp_path: Path) -> None:
     code = Raw(origin="x.md", content="# T\n\ntext of it\n\n~~~\n```\n---\nstatus: published\n~~~\n", format="markdown")
     (made,) = build([code], tmp_path).written
@@ -102,7 +95,7 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_bytes("<p>中文</p>".encode("gb18030"))
     (tmp_path / "c.txt").write_bytes("loss 变 nan".encode("utf-16"))
     (tmp_path / "ignored.pdf").write_bytes(b"%PDF")
-    found = list(source("folder").read(str(tmp_path)))
+    found = list(source("folder")(Options(location=str(tmp_path))))
     assert [(item.origin, item.format) for item in found if isinstance(item, Raw)] == [
         ("a.html", "html"),
         ("c.txt", "text"),
@@ -117,11 +110,12 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_no_text_is_a_failure_with_its_reason(tmp_path: Path, data: bytes, reason: str) -> None:
     (tmp_path / "x.txt").write_bytes(data)
-    assert list(source("folder").read(str(tmp_path / "x.txt"))) == [Failure(origin="x.txt", reason=reason)]
+    assert list(source("folder")(Options(location=str(tmp_path / "x.txt")))) == [Failure(origin="x.txt", reason=reason)]
 
 
 def test_a_folder_that_is_not_there_is_a_failure() -> None:
-    assert list(source("folder").read("/no/such")) == [Failure(origin="/no/such", reason="no such file or folder")]
+    (failure,) = source("folder")(Options(location="/no/such"))
+    assert failure == Failure(origin="/no/such", reason="no such file or folder")
 
 
 def test_sources_are_discovered() -> None:

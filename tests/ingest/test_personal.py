@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from trainmedic.ingest.document import Block, Discussion, Document, Message
+from trainmedic.ingest.items import Block, Discussion, Document, Message
 from trainmedic.ingest.personal import hidden, names_in, people, without_people, without_persons
-from trainmedic.ingest.threads import digest_of, thread_of
+from trainmedic.ingest.threads.facts import digest_of, read_item
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_a_thread_names_nobody_and_keeps_code_and_versions() -> None:
         title="Reported by Ann Example: hang on gpu-7.train.internal",
         messages=(Message(text="hangs", role="reporter"), Message(text=text, role="maintainer", accepted=True)),
     )
-    read = thread_of("tracker", item)
+    read = read_item("tracker", item)
     assert read is not None
-    thread, passages = read
+    thread, passages = read.thread, read.passages
     shown = " ".join((thread.title, *(quote.text for quote in thread.resolution), *passages))
     assert not any(word in shown for word in ("bob", "Ann", "gpu-7"))
     assert all(word in shown for word in ("0.8.5.1", "@property", "train.sh"))

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from trainmedic.ingest.document import Failure
+from trainmedic.ingest.items import Failure
 
 MAX_ARCHIVE = 10_000
 """Members of an archive that are read."""
@@ -20,7 +20,7 @@ MAX_NESTED = 512 * 1024 * 1024
 """Bytes of an archive inside an archive."""
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of a line: an issue with all that was said about it has some."""
-_DAMAGED = (RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError, ValueError)
+DAMAGED = (RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError, ValueError)
 """What unpacking raises if the archive is damaged, encrypted or packed in an unknown way."""
 # GB18030 decodes nearly anything, so it comes last.
 ENCODINGS = ("utf-8-sig", "gb18030")
@@ -76,7 +76,7 @@ class File:
         try:
             with self.open() as stream:
                 yield stream
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise OSError(f"cannot be unpacked ({error})") from error
 
     def _unreadable(self, error: OSError) -> Failure:

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from trainmedic.kb.mask import mask
 from trainmedic.kb.threads.thread import Role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a source is asked for. ``since`` is the last `Checkpoint` of its former run, empty for everything;
+    ``internal``: public pages may lead to hosts of this network."""
+
+    location: str
+    since: str = ""
+    internal: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +79,7 @@ class Checkpoint:
 
 
 Item = Raw | Discussion | Failure | Gone | Checkpoint
+Written = TypeVar("Written", Raw, Discussion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,17 +131,13 @@ def _written_out(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def masked(item: Raw | Discussion) -> Raw | Discussion:
+def masked(item: Written) -> Written:
     """The item without secrets and e-mail addresses, and without what is no text."""
     if isinstance(item, Raw):
-        return masked_raw(item)
+        return replace(item, content=_masked_text(item.content))
     title, *texts = masked_texts((item.title, *(message.text for message in item.messages)))
     messages = tuple(replace(message, text=text) for message, text in zip(item.messages, texts, strict=True))
     return replace(item, title=title, messages=messages)
-
-
-def masked_raw(raw: Raw) -> Raw:
-    return replace(raw, content=_masked_text(raw.content))
 
 
 def masked_texts(texts: Sequence[str]) -> Iterator[str]:
