@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from trainmedic.kb.mask import mask
 from trainmedic.kb.threads.thread import Role
@@ -79,7 +79,6 @@ class Checkpoint:
 
 
 Item = Raw | Discussion | Failure | Gone | Checkpoint
-Written = TypeVar("Written", Raw, Discussion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +130,7 @@ def _written_out(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def masked(item: Written) -> Written:
+def masked(item: Raw | Discussion) -> Raw | Discussion:
     """The item without secrets and e-mail addresses, and without what is no text."""
     if isinstance(item, Raw):
         return replace(item, content=_masked_text(item.content))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from types import TracebackType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
@@ -72,7 +72,7 @@ class Confined:
             pool.stop()  # type: ignore[no-untyped-call]
             pool.join()
 
-    def _scheduled(self, work: Callable[P, T], args: object, kwargs: object) -> ProcessFuture[T]:
+    def _scheduled(self, work: Callable[P, T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> ProcessFuture[T]:
         with self._lock:
             if self._pool is None or not self._pool.active:  # a broken pool stays broken
                 self._pool = self._started()

@@ -76,8 +76,8 @@ IMPURE_IMPORTS = {"os", "pathlib", "time", "datetime", "random", "socket", "subp
 KEEPS_PICKLES = "kb/kept.py"
 """Beside the compiled modules of the package, and as trusted."""
 READS_ENVIRONMENT = {
-    "ingest/bulk/ray_data.py",
-    "ingest/sources/github.py",
+    "ingest/threads/ray_data.py",
+    "ingest/sources/github/__init__.py",
     "service/settings.py",
     "ui/chat/upload_folder.py",
     "ui/cli/__init__.py",

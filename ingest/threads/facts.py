@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from trainmedic.ingest.drafts.draft import article_lines
 from trainmedic.ingest.drafts.write_up import write_up
-from trainmedic.ingest.items import Block, Discussion, Document, Raw, Written
+from trainmedic.ingest.items import Block, Discussion, Document, Raw
 from trainmedic.ingest.personal import discussion_without_persons, without_persons
 from trainmedic.ingest.read.blocks import blocks, canonical
 from trainmedic.ingest.read.clean import document
@@ -112,7 +112,7 @@ def read_item(source: str, item: Raw | Discussion, *, drafted: bool = False) -> 
 
 def _discussion(source: str, item: Discussion, facts: Facts | None) -> Reading:
     digest = digest_of(item)
-    item = discussion_without_persons(_with_short_lines(item))
+    item = discussion_without_persons(_with_short_messages(item))
     texts = [message.text for message in item.messages]
     whole = _start((item.title, *texts))
     evidence = parse(whole)
@@ -146,11 +146,15 @@ def _with_facts(thread: Thread, evidence: Evidence) -> Thread:
     )
 
 
-def _with_short_lines(item: Written) -> Written:
+def _with_short_lines(item: Raw | Discussion) -> Raw | Discussion:
     """The item with the start of its huge lines; a page's markup may well be one line."""
     if isinstance(item, Discussion):
-        return replace(item, messages=tuple(replace(one, text=_short_lines(one.text)) for one in item.messages))
+        return _with_short_messages(item)
     return item if item.format == "html" else replace(item, content=_short_lines(item.content))
+
+
+def _with_short_messages(item: Discussion) -> Discussion:
+    return replace(item, messages=tuple(replace(one, text=_short_lines(one.text)) for one in item.messages))
 
 
 def _short_lines(text: str) -> str:
