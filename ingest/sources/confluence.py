@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from trainmedic.ingest.items import Failure, Item, Options, Raw
 from trainmedic.ingest.read.conversion import apart
-from trainmedic.ingest.read.files import File, files, text_of
+from trainmedic.ingest.read.files import File, contents, files, text_of
 from trainmedic.kb.lazy import regex
 
 MAX_BYTES = 10 * 1024 * 1024
@@ -32,24 +32,21 @@ def recognises(location: str) -> bool:
 
 def read(options: Options) -> Iterator[Item]:
     """Every page, in the order of the paths; the index of the space is none."""
-    for file in files(options.location):
-        if isinstance(file, Failure):
-            yield file
-            continue
-        if file.suffix not in (".html", ".htm") or PurePosixPath(file.origin).name == "index.html":
-            continue
-        data = file.content(MAX_BYTES)
-        if isinstance(data, Failure):
-            yield data
-            continue
-        text = text_of(data)
-        if text is None:
-            yield Failure(origin=file.origin, reason="no text")
-            continue
-        try:
-            yield apart(_page, file.origin, text)
-        except ValueError as error:
-            yield Failure(origin=file.origin, reason=str(error))
+    for found in contents(options.location, (".html", ".htm"), MAX_BYTES):
+        if isinstance(found, Failure):
+            yield found
+        elif PurePosixPath(found[0]).name != "index.html":
+            yield _read(*found)
+
+
+def _read(origin: str, data: bytes) -> Raw | Failure:
+    text = text_of(data)
+    if text is None:
+        return Failure(origin=origin, reason="no text")
+    try:
+        return apart(_page, origin, text)
+    except ValueError as error:
+        return Failure(origin=origin, reason=str(error))
 
 
 def _page(origin: str, text: str) -> Raw | Failure:
