@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 
 import pytest
 
@@ -23,6 +24,9 @@ def test_what_the_work_returns_or_raises_comes_back(confined: Confined) -> None:
     assert confined.run(os.getpid) != os.getpid()
     with pytest.raises(ValueError):
         confined.run(int, "x")
+    with pytest.raises(ModuleNotFoundError) as missing:
+        confined.run(import_module, "no_such_module")
+    assert missing.value.name == "no_such_module"
 
 
 def test_a_bound_that_is_broken_ends_the_work_and_the_next_goes_on(confined: Confined) -> None:
