@@ -1,6 +1,6 @@
 """The stages on this machine: texts are embedded by threads, because an encoder releases the interpreter while it
-computes; beyond the first items a process beside them reads, because reading is Python. Saved pages are read there from
-the first one on: it has bounds, and their parser takes what it is given."""
+computes; beyond the first items a process beside them reads, because reading is Python. Saved pages and large texts are
+read there from the first one on, because it has bounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from trainmedic.ingest.items import Checkpoint, Raw
+from trainmedic.ingest.items import Checkpoint, Discussion, Raw
 from trainmedic.ingest.threads.stages import Embed, Result, Task, begin_apart, embedded, read
 from trainmedic.kb.confined import Confined
 
@@ -20,6 +20,8 @@ CHUNKS_AHEAD = 4
 """Chunks held in memory for each encoder thread: what a killed run has to do again."""
 FEW = 512
 """Items that are read in this process before others are started, which takes a second."""
+SMALL = 200_000
+"""Code points of a text that is read in this process."""
 CORES_PER_READER = 4
 """An encoder takes six times as long as reading."""
 DEADLINE_S = 60.0
@@ -70,6 +72,13 @@ class Local:
             sys.setswitchinterval(switch_s)
 
 
+def _is_plain(item: Raw | Discussion) -> bool:
+    """Whether no text can make reading the item take long."""
+    if isinstance(item, Raw):
+        return item.format != "html" and len(item.content) <= SMALL
+    return sum(len(message.text) for message in item.messages) <= SMALL
+
+
 class _Stages:
     def __init__(self, embed: Embed, encoders: int, few: int) -> None:
         self._embed, self._left = embed, few
@@ -78,7 +87,7 @@ class _Stages:
 
     def submit(self, chunk: list[Task]) -> Future[list[Result]]:
         self._left -= len(chunk)
-        if self._left >= 0 and not any(isinstance(task.item, Raw) and task.item.format == "html" for task in chunk):
+        if self._left >= 0 and all(_is_plain(task.item) for task in chunk):
             return self._encoders.submit(embedded, read(chunk), self._embed)
         reading = begin_apart(chunk, self._readers)
         return self._encoders.submit(lambda: embedded(reading(), self._embed))
