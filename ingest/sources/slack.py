@@ -12,12 +12,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any
 
-from trainmedic.ingest.items import Discussion, Failure, Item, Message, Options
+from trainmedic.ingest.items import Discussion, Failure, Item, Message, Options, iso_time, number_of, shortened
 from trainmedic.ingest.read.files import File, files
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.lazy import regex
@@ -149,7 +148,7 @@ def _threads(channel: str, messages: list[Mapping[str, Any]]) -> Iterator[Discus
             title=_title(plain(first["text"])),
             messages=(Message(text=plain(first["text"]), role="reporter"), *said),
             resolved=_marked(first) or any(message.accepted for message in said),
-            updated=_iso(max(_time(item) for item in (first, *replies))),
+            updated=iso_time(max(_time(item) for item in (first, *replies))),
         )
 
 
@@ -165,19 +164,8 @@ def _marked(item: Mapping[str, Any]) -> bool:
 
 
 def _title(text: str) -> str:
-    line = text.splitlines()[0].strip("`*_ ")
-    return line if len(line) <= LONGEST_TITLE else f"{line[: LONGEST_TITLE - 1]}…"
+    return shortened(text.splitlines()[0].strip("`*_ "), LONGEST_TITLE)
 
 
 def _time(item: Mapping[str, Any]) -> float:
-    try:
-        return float(item.get("ts") or 0)
-    except (TypeError, ValueError):
-        return 0.0
-
-
-def _iso(seconds: float) -> str:
-    try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-    except (OverflowError, OSError, ValueError):
-        return ""
+    return number_of(item.get("ts"))

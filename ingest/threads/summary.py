@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from trainmedic.ingest.drafts.sections import section_of
-from trainmedic.ingest.items import Block, Discussion, Document, Message
+from trainmedic.ingest.items import Block, Discussion, Document, Message, shortened
 from trainmedic.ingest.read.markdown import tokens
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
@@ -166,4 +166,4 @@ def _quotes(texts: Iterator[str]) -> tuple[Quote, ...]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
+    return shortened(text, LONGEST_QUOTE)
