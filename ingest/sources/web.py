@@ -142,8 +142,14 @@ class Way:
 
     async def connected(self, event: str, info: Mapping[str, Any]) -> None:
         """Called by the client; what is raised ends the request before it is sent."""
-        if event == "connection.connect_tcp.complete":
-            self._check(info["return_value"].get_extra_info("server_addr")[0])
+        if event != "connection.connect_tcp.complete":
+            return
+        stream = info["return_value"]
+        try:
+            self._check(stream.get_extra_info("server_addr")[0])
+        except InternalTarget:
+            await stream.aclose()
+            raise
 
     def _check(self, address: str) -> None:
         if self._allowed or is_public(address):
