@@ -77,15 +77,14 @@ IMPURE_IMPORTS = {"os", "pathlib", "time", "datetime", "random", "socket", "subp
 KEEPS_PICKLES = ("kb/pages/compiled.py",)
 """Beside the compiled modules of the package, and as trusted."""
 READS_ENVIRONMENT = {
-    "ingest/bulk/ray_data.py",
-    "ingest/sources/github.py",
+    "ingest/threads/ray_data.py",
+    "ingest/sources/github/__init__.py",
     "service/settings.py",
     "ui/chat/upload_folder.py",
     "ui/cli/__init__.py",
     "ui/cli/_input.py",
     "ui/watch/launch.py",
     "kb/store/embedder.py",
-    "ingest/tools/export_model.py",
 }
 READS_ITSELF = (
     "ingest/",

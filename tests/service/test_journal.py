@@ -16,8 +16,8 @@ from sqlalchemy.engine import Engine
 from starlette.testclient import TestClient
 
 from tests.channels.fakes import FakeDingTalk, FakeFeishu, served
-from trainmedic.ingest.build import build
-from trainmedic.ingest.document import Raw
+from trainmedic.ingest.drafts.build import build
+from trainmedic.ingest.items import Raw
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.api.access import Access

@@ -16,9 +16,9 @@ from sqlalchemy import inspect
 
 from tests.store.knowledge import HashEmbedder
 from tests.ui.test_reload import PAGE
-from trainmedic.ingest.bulk.local import Local
-from trainmedic.ingest.document import Discussion, Message
-from trainmedic.ingest.sync import sync
+from trainmedic.ingest.items import Discussion, Message
+from trainmedic.ingest.threads.local import Local
+from trainmedic.ingest.threads.sync import sync
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.kb.glossary.terms import BUILT_IN
 from trainmedic.kb.store import index

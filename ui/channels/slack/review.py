@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from trainmedic.ingest.document import Block, Document
 from trainmedic.ingest.drafts import store
 from trainmedic.ingest.drafts.drafting import draft_of
+from trainmedic.ingest.items import Block, Document
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.answer import Answer

@@ -7,9 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from trainmedic.ingest.bulk.stages import Array, Executor, Task
-from trainmedic.ingest.document import Checkpoint, Failure, Gone, Item
-from trainmedic.ingest.threads import Reading, key_of
+from trainmedic.ingest.items import Checkpoint, Discussion, Failure, Gone, Item, Raw
+from trainmedic.ingest.threads.facts import Facts, Reading, key_of
+from trainmedic.ingest.threads.stages import Array, Executor, Task
 from trainmedic.kb.threads.store import Entry, ThreadStore
 
 BATCH = 64
@@ -29,6 +29,15 @@ class SyncSummary:
     failures: tuple[Failure, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synced:
+    """What one run did, the facts of the items that may become drafts, and the keys of what its source has deleted."""
+
+    summary: SyncSummary
+    facts: tuple[Facts, ...]
+    deleted: frozenset[str]
+
+
 def sync(
     source: str,
     items: Iterable[Item],
@@ -38,12 +47,13 @@ def sync(
     progress: Callable[[int], None] = lambda count: None,
     *,
     complete: bool = True,
-) -> SyncSummary:
+    drafted: Callable[[Raw | Discussion], bool] = lambda item: False,
+) -> Synced:
     """Bring the store's threads of ``source`` in line with what was read.
 
     ``complete``: the items are all that there is, so a thread that is not among them is gone. ``progress`` is called
-    with the number of items that are done. An item that cannot be read never ends the run, and what came of it before
-    stays. An error of the encoder ends the run; what was stored until then stays.
+    with the number of items that are done, ``drafted`` says whose facts are wanted. An item that cannot be read never
+    ends the run. An error of the encoder does; what was stored until then stays.
     """
     known = store.digests(source)
     failures: list[Failure] = []
@@ -62,35 +72,37 @@ def sync(
                 yield item
             elif (key := key_of(item)) not in keys:
                 keys.add(key)
-                yield Task(source=source, item=item, digest=known.get(key))
+                yield Task(source=source, item=item, digest=known.get(key), drafted=drafted(item))
 
     entries: list[Entry] = []
+    facts: list[Facts] = []
     with closing(executor.run(tasks())) as results:
         for result in results:
             if isinstance(result, Checkpoint):
                 store.put(entries)
                 entries = []
                 store.set_checkpoint(source, result.value)
-            elif result.state == "empty":
-                failures.append(Failure(origin=result.origin, reason="nothing but boilerplate"))
+            elif result.state == "failed":
+                failures.append(Failure(origin=result.origin, reason=result.reason))
             else:
                 counts[result.state] += 1
+                facts += [result.facts] if result.facts is not None else []
                 if result.reading is not None:
                     entries.append(_entry(result.reading, result.vectors, explain))
                 if len(entries) == BATCH:
                     store.put(entries)
                     entries = []
     store.put(entries)
-    if complete:
-        deleted |= _missing(source, known.keys() - keys, failures, store)
-    gone = sorted(deleted & known.keys())
+    missing = _missing(source, known.keys() - keys, failures, store) if complete else set()
+    gone = sorted((deleted | missing) & known.keys())
     store.remove([f"{source}:{key}" for key in gone])
     store.optimise()
-    return SyncSummary(**counts, removed=len(gone), failures=tuple(failures))
+    summary = SyncSummary(**counts, removed=len(gone), failures=tuple(failures))
+    return Synced(summary=summary, facts=tuple(facts), deleted=frozenset(deleted))
 
 
 def _entry(reading: Reading, vectors: Array, explain: Explain) -> Entry:
-    thread, passages = reading
+    thread, passages = reading.thread, reading.passages
     if thread.resolution:
         thread = replace(thread, mechanisms=MappingProxyType(dict(explain(vectors[-1]))))
     return Entry(thread=thread, passages=passages, vectors=vectors[: len(passages)])

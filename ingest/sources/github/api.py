@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 from tenacity import Retrying, retry_if_exception_type, retry_if_result, stop_after_attempt
 
-from trainmedic.ingest.document import Checkpoint, Failure, Gone, Item
-from trainmedic.ingest.github.items import discussions
+from trainmedic.ingest.items import Checkpoint, Failure, Gone, Item
+from trainmedic.ingest.sources.github.answers import discussions
 from trainmedic.kb.retry import backoff, last_outcome, retry_after_s
 
 API = "https://api.github.com"

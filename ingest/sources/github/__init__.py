@@ -12,10 +12,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainmedic.ingest.document import Discussion, Failure, Item
-from trainmedic.ingest.github.api import GitHub
-from trainmedic.ingest.github.items import discussions, listed
-from trainmedic.ingest.tree import File, files
+from trainmedic.ingest.items import Discussion, Failure, Item, Options
+from trainmedic.ingest.read.files import File, files
+from trainmedic.ingest.sources.github.answers import discussions, listed
+from trainmedic.ingest.sources.github.api import GitHub
 from trainmedic.kb.lazy import regex
 
 SUFFIXES = (".json", ".jsonl", ".ndjson")
@@ -23,8 +23,9 @@ MAX_BYTES = 2 * 1024**3
 _REPOSITORY = regex(r"(?:https://github\.com/)?([\w.-]+/[\w.-]+?)(?:\.git)?(?:/(?:issues|discussions))?/?$")
 
 
-def read(location: str, since: str = "") -> Iterator[Item]:
+def read(options: Options) -> Iterator[Item]:
     """Every issue or discussion of a repository, of a file, or of the files of a folder."""
+    location, since = options.location, options.since
     named = _REPOSITORY.match(location)
     if named is not None and not Path(location).exists():
         token = os.environ.get("GITHUB_TOKEN") or os.environ.get("GH_TOKEN") or ""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from trainmedic.ingest.document import Failure
+from trainmedic.ingest.items import Failure
 
 MAX_ARCHIVE = 10_000
 """Members of an archive that are read."""
@@ -20,7 +20,7 @@ MAX_NESTED = 512 * 1024 * 1024
 """Bytes of an archive inside an archive."""
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of a line: an issue with all that was said about it has some."""
-_DAMAGED = (RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError, ValueError)
+DAMAGED = (RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError, ValueError)
 """What unpacking raises if the archive is damaged, encrypted or packed in an unknown way."""
 # GB18030 decodes nearly anything, so it comes last.
 ENCODINGS = ("utf-8-sig", "gb18030")
@@ -76,7 +76,7 @@ class File:
         try:
             with self.open() as stream:
                 yield stream
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise OSError(f"cannot be unpacked ({error})") from error
 
     def _unreadable(self, error: OSError) -> Failure:
@@ -100,6 +100,16 @@ def files(location: str) -> Iterator[File | Failure]:
             yield from _archive(path, origin, nested=True)
         else:
             yield File(origin=origin, open=partial(_binary, path))
+
+
+def contents(location: str, suffixes: Sequence[str], most: int) -> Iterator[tuple[str, bytes] | Failure]:
+    """Where each file with one of these endings is, and its bytes, or why it cannot be read; others are left out."""
+    for file in files(location):
+        if isinstance(file, Failure):
+            yield file
+        elif file.suffix in suffixes:
+            data = file.content(most)
+            yield data if isinstance(data, Failure) else (file.origin, data)
 
 
 def text_of(data: bytes) -> str | None:

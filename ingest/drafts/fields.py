@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from trainmedic.ingest.drafts.draft import FIELDS, Draft, DraftField, FieldName, Passage
-from trainmedic.ingest.drafts.statements import Statement, statements
-from trainmedic.ingest.summary import CAUSE_WORDS, RESOLVED_WORDS
+from trainmedic.ingest.drafts.statements import Statement
+from trainmedic.ingest.threads.summary import CAUSE_WORDS, RESOLVED_WORDS
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.settings import index, specs
 from trainmedic.kb.glossary.terms import load_glossary
@@ -34,16 +34,15 @@ _VALUE = regex(
 )
 
 
-def fields_of(draft: Draft, evidence: Evidence) -> tuple[DraftField, ...]:
-    """All fields in the order of `FIELDS`. ``evidence`` is that of the draft's lines."""
-    said = statements(draft)
+def fields_of(draft: Draft, evidence: Evidence, said: Sequence[Statement]) -> tuple[DraftField, ...]:
+    """All fields in the order of `FIELDS`. ``evidence`` is that of the draft's lines, ``said`` its statements."""
     found = [
         *_run(evidence),
         *_versions(evidence),
         *_settings(evidence, said),
         *_signals(evidence),
         *_errors(evidence),
-        *_narrated(draft, evidence, said),
+        *_narrated(evidence, said),
     ]
     return tuple(sorted(dict.fromkeys(found), key=lambda field: FIELDS.index(field.name)))
 
@@ -169,7 +168,7 @@ def _written(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 
-def _narrated(draft: Draft, evidence: Evidence, said: Sequence[Statement]) -> Iterator[DraftField]:
+def _narrated(evidence: Evidence, said: Sequence[Statement]) -> Iterator[DraftField]:
     failed = {passage_of(remedy.span).first_line: remedy for remedy in evidence.remedies if remedy.helped is False}
     seen = {signal.span.line for signal in evidence.signals}
     prose = [statement for statement in said if statement.kind != "code"]

@@ -1,18 +1,18 @@
 """The stages on this machine: texts are embedded by threads, because an encoder releases the interpreter while it
-computes; beyond the first items a process beside them reads, because reading is Python."""
+computes; beyond the first items a process beside them reads, because reading is Python. Saved pages and large texts are
+read there from the first one on, because it has bounds."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
-import threading
 from collections import deque
 from collections.abc import Generator, Iterable
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
-from trainmedic.ingest.bulk.stages import Embed, Result, Task, embedded, read
-from trainmedic.ingest.document import Checkpoint
+from trainmedic.ingest.items import Checkpoint, Discussion, Raw
+from trainmedic.ingest.threads.stages import Embed, Result, Task, begin_apart, embedded, read
+from trainmedic.kb.confined import Confined
 
 CHUNK = 16
 """Items that are read and embedded together."""
@@ -20,8 +20,12 @@ CHUNKS_AHEAD = 4
 """Chunks held in memory for each encoder thread: what a killed run has to do again."""
 FEW = 512
 """Items that are read in this process before others are started, which takes a second."""
+SMALL = 200_000
+"""Code points of a text that is read in this process."""
 CORES_PER_READER = 4
 """An encoder takes six times as long as reading."""
+DEADLINE_S = 60.0
+"""Seconds in which a chunk, or else each of its items, must be read."""
 SWITCH_S = 0.000_5
 """How long a reading thread may hold the interpreter while another waits for it to embed its next text."""
 
@@ -68,37 +72,26 @@ class Local:
             sys.setswitchinterval(switch_s)
 
 
+def _is_plain(item: Raw | Discussion) -> bool:
+    """Whether no text can make reading the item take long."""
+    if isinstance(item, Raw):
+        return item.format != "html" and len(item.content) <= SMALL
+    return sum(len(message.text) for message in item.messages) <= SMALL
+
+
 class _Stages:
     def __init__(self, embed: Embed, encoders: int, few: int) -> None:
         self._embed, self._left = embed, few
         self._encoders = ThreadPoolExecutor(encoders, thread_name_prefix="embed")
-        self._readers: ProcessPoolExecutor | None = None
-        self._reader_count = max(1, encoders // CORES_PER_READER)
+        self._readers = Confined(DEADLINE_S, processes=max(1, encoders // CORES_PER_READER))
 
     def submit(self, chunk: list[Task]) -> Future[list[Result]]:
         self._left -= len(chunk)
-        if self._left >= 0:
-            results = read(chunk)
-            return self._encoders.submit(embedded, results, self._embed)
-        if self._readers is None:
-            context = multiprocessing.get_context("spawn")
-            self._readers = ProcessPoolExecutor(self._reader_count, context, _end_with_parent)
-        reading = self._readers.submit(read, chunk)
-        return self._encoders.submit(lambda: embedded(reading.result(), self._embed))
+        if self._left >= 0 and all(_is_plain(task.item) for task in chunk):
+            return self._encoders.submit(embedded, read(chunk), self._embed)
+        reading = begin_apart(chunk, self._readers)
+        return self._encoders.submit(lambda: embedded(reading(), self._embed))
 
     def close(self) -> None:
-        if self._readers is not None:
-            self._readers.shutdown(cancel_futures=True)
         self._encoders.shutdown(cancel_futures=True)
-
-
-def _end_with_parent() -> None:
-    """A killed parent closes nothing: without this, readers would wait for their next chunk for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()
-
-
-def _exit_after(parent: multiprocessing.process.BaseProcess) -> None:
-    parent.join()
-    os._exit(1)
+        self._readers.close()

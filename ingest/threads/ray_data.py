@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from trainmedic.ingest.bulk.stages import Embed, Result, Task, embedded, read
-from trainmedic.ingest.document import Checkpoint
+from trainmedic.ingest.items import Checkpoint
+from trainmedic.ingest.threads.local import CHUNK, DEADLINE_S
+from trainmedic.ingest.threads.stages import Embed, Result, Task, begin_apart, embedded
+from trainmedic.kb.confined import Confined
 from trainmedic.kb.errors import InvalidSettings
 
-CHUNK = 16
-"""Items that are read and embedded together."""
 WINDOW = 2_048
 """Items that are given to Ray at once: what is held in memory, and what a killed run has to do again."""
 Row = dict[str, Any]
@@ -89,7 +89,12 @@ class RayData:
 def _done(row: Row, made: bytes) -> Row:
     """A chunk, read and embedded. A task and no actor: Ray would start new actors, and they open the encoder anew, for
     every window."""
-    return {"chunk": Chunk(embedded(read(row["chunk"].values), _encoder(made)))}
+    return {"chunk": Chunk(embedded(begin_apart(row["chunk"].values, _readers())(), _encoder(made)))}
+
+
+@cache
+def _readers() -> Confined:
+    return Confined(DEADLINE_S)
 
 
 @cache

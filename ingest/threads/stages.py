@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 import trainmedic.kb.picklable  # noqa: F401  threads hold read-only mappings
-from trainmedic.ingest.document import Checkpoint, Discussion, Raw, masked
-from trainmedic.ingest.threads import Reading, digest_of, thread_of
+from trainmedic.ingest.items import Checkpoint, Discussion, Raw, masked
+from trainmedic.ingest.threads.facts import Facts, Reading, digest_of, facts_of, read_item
+from trainmedic.kb.confined import Confined, Exceeded
 
 BATCH = 48
 """Texts that are embedded in one call; from 64 the default encoder would use threads of its own."""
@@ -22,21 +23,25 @@ Embed = Callable[[Sequence[str]], Array]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """An item of a source; ``digest`` is that of the stored thread, None if there is none."""
+    """An item of a source; ``digest`` is that of the stored thread, None if there is none. ``drafted``: its facts are
+    wanted for a draft."""
 
     source: str
     item: Raw | Discussion
     digest: str | None
+    drafted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """What an item became. Only a new or changed one has a ``reading``, and once it is embedded a row of ``vectors``
-    for each of its texts (`texts_of`)."""
+    for each of its texts (`texts_of`). ``reason`` says why it has ``failed``."""
 
     origin: str
-    state: Literal["added", "changed", "unchanged", "empty"]
-    reading: Reading | None
+    state: Literal["added", "changed", "unchanged", "failed"]
+    reading: Reading | None = None
+    facts: Facts | None = None
+    reason: str = ""
     vectors: Array = field(default_factory=lambda: np.zeros((0, 0), np.float32))
 
 
@@ -53,14 +58,32 @@ def read(tasks: Sequence[Task]) -> list[Result]:
     return [_result(task) for task in tasks]
 
 
+def begin_apart(tasks: Sequence[Task], processes: Confined) -> Callable[[], list[Result]]:
+    """Begin to read in a process with bounds; what is returned waits for the results. Of tasks that break the bounds
+    together each is read again, so that the one that does so alone has failed and no other."""
+    waited = processes.begin(read, tasks)
+
+    def results() -> list[Result]:
+        try:
+            return waited()
+        except Exceeded as error:
+            if len(tasks) == 1:
+                return [Result(origin=tasks[0].item.origin, state="failed", reason=str(error))]
+            return [result for task in tasks for result in begin_apart([task], processes)()]
+
+    return results
+
+
 def _result(task: Task) -> Result:
     item = masked(task.item)
     if digest_of(item) == task.digest:
-        return Result(origin=item.origin, state="unchanged", reading=None)
-    reading = thread_of(task.source, item)
+        facts = facts_of(item) if task.drafted else None
+        return Result(origin=item.origin, state="unchanged", facts=facts)
+    reading = read_item(task.source, item, drafted=task.drafted)
     if reading is None:
-        return Result(origin=item.origin, state="empty", reading=None)
-    return Result(origin=item.origin, state="added" if task.digest is None else "changed", reading=reading)
+        return Result(origin=item.origin, state="failed", reason="nothing but boilerplate")
+    state: Literal["added", "changed"] = "added" if task.digest is None else "changed"
+    return Result(origin=item.origin, state=state, reading=reading, facts=reading.facts)
 
 
 def embedded(results: Sequence[Result], embed: Embed) -> list[Result]:
@@ -82,7 +105,7 @@ def embedded(results: Sequence[Result], embed: Embed) -> list[Result]:
 
 def texts_of(reading: Reading) -> tuple[str, ...]:
     """The passages, and of a resolved thread what was seen with what resolved it."""
-    thread, passages = reading
+    thread = reading.thread
     if not thread.resolution:
-        return passages
-    return (*passages, "\n".join((thread.title, *(quote.text for quote in thread.resolution))))
+        return reading.passages
+    return (*reading.passages, "\n".join((thread.title, *(quote.text for quote in thread.resolution))))

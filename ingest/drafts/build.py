@@ -1,19 +1,19 @@
-"""From a source to a folder of drafts: read, clean, drop copies, draft, write."""
+"""From what write-ups say to a folder of drafts: drop what a site repeats and copies, draft, write."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainmedic.ingest.clean import clean
-from trainmedic.ingest.dedupe import distinct
-from trainmedic.ingest.document import Document, Failure, Raw, masked_raw
+from trainmedic.ingest.drafts.copies import distinct
 from trainmedic.ingest.drafts.draft import Draft
-from trainmedic.ingest.drafts.drafting import UNAIDED, Means, draft_of
+from trainmedic.ingest.drafts.drafting import UNAIDED, Aids, draft_of
 from trainmedic.ingest.drafts.store import edited, load_drafts, write_draft, write_record
+from trainmedic.ingest.items import Document, Raw, masked
 from trainmedic.ingest.personal import without_persons
-from trainmedic.ingest.threads import digest_of, key_of
+from trainmedic.ingest.read.clean import document, frequent
+from trainmedic.ingest.threads.facts import Facts, facts_of
 
 Related = Callable[[Document], tuple[str, ...]]
 """Finds the published cases that an article is probably about."""
@@ -24,7 +24,8 @@ class Summary:
     """What one run did.
 
     ``known`` are the origins of articles whose drafts are up to date; of ``changed`` and ``gone`` articles a reviewer
-    has edited the page, so it was left alone, or the page remains although the article is gone.
+    has edited the page, so it was left alone, or the page remains although the article is gone. ``removed`` counts the
+    lines of boilerplate.
     """
 
     written: tuple[Draft, ...]
@@ -33,7 +34,6 @@ class Summary:
     changed: tuple[str, ...]
     gone: tuple[str, ...]
     copies: tuple[tuple[str, str], ...]
-    failures: tuple[Failure, ...]
     removed: int
 
 
@@ -42,26 +42,31 @@ def none_related(document: Document) -> tuple[str, ...]:
 
 
 def build(
-    items: Iterable[Raw | Failure],
+    items: Iterable[Raw], folder: Path, related: Related = none_related, *, source: str = "", complete: bool = False
+) -> Summary:
+    """`write_drafts` of write-ups that were not read yet."""
+    read = [facts for item in items if (facts := facts_of(masked(item))) is not None]
+    return write_drafts(read, folder, related, source=source, complete=complete)
+
+
+def write_drafts(
+    read: Sequence[Facts],
     folder: Path,
     related: Related = none_related,
     *,
     source: str = "",
-    means: Means = UNAIDED,
+    aids: Aids = UNAIDED,
     complete: bool = False,
     gone: Collection[str] = (),
 ) -> Summary:
     """Write a draft for each new article into ``folder``, and anew for a changed one unless a reviewer edited its page.
 
-    ``complete``: the items are all that ``source`` has, so a draft of another article of it is of one that is gone;
+    ``complete``: these are all articles of ``source``, so a draft of another article of it is of one that is gone;
     ``gone`` are the keys of those that are known to be.
     """
-    items = list(items)
-    raws = [masked_raw(item) for item in items if isinstance(item, Raw)]
-    cleaned = tuple(without_persons(document) for document in clean(raws))
-    documents, copies = distinct(cleaned)
-    failures = (*(item for item in items if isinstance(item, Failure)), *_empty(raws, cleaned))
-    raw_of = {raw.origin: raw for raw in raws}
+    articles = _without_repeated(read)
+    kept, copies = distinct([facts.document for facts in articles])
+    facts_by_origin = {facts.document.origin: facts for facts in articles}
     drafts = load_drafts(folder)
     by_key = {draft.key: draft for draft in drafts if draft.source == source}
     digests = {draft.digest for draft in drafts}
@@ -69,23 +74,30 @@ def build(
     changed: list[str] = []
     written: list[Draft] = []
     updated: list[Draft] = []
-    for document in documents:
-        raw = raw_of[document.origin]
-        key, digest = key_of(raw), digest_of(raw)
-        before = by_key.get(key)
+    for facts in (facts_by_origin[article.origin] for article in kept):
+        article, digest = facts.document, facts.digest
+        before = by_key.get(facts.key)
         # The same article under another name or from another source is the same draft.
         if digest in digests if before is None else before.digest == digest and not _was_gone(before):
-            known.append(document.origin)
+            known.append(article.origin)
         elif before is not None and edited(folder, before):
             same = before.digest == digest
             write_record(folder, replace(before, source_state="current" if same else "changed"))
-            (known if same else changed).append(document.origin)
+            (known if same else changed).append(article.origin)
         else:
-            draft = draft_of(document, means, source=source, key=key, digest=digest, related=related(document))
+            draft = draft_of(
+                article,
+                facts.evidence,
+                source=source,
+                key=facts.key,
+                digest=digest,
+                related=related(article),
+                aids=aids,
+            )
             draft = write_draft(folder, replace(draft, id=before.id) if before else draft)
             (updated if before else written).append(draft)
-    if complete and not failures:
-        gone = {*gone, *(by_key.keys() - {key_of(raw) for raw in raws})}
+    if complete:
+        gone = {*gone, *(by_key.keys() - {facts.key for facts in read})}
     lost = _mark_gone(folder, [draft for draft in by_key.values() if draft.key in gone])
     return Summary(
         written=tuple(written),
@@ -94,16 +106,22 @@ def build(
         changed=tuple(changed),
         gone=lost,
         copies=copies,
-        failures=failures,
-        removed=sum(len(document.removed) for document in documents),
+        removed=sum(len(article.removed) for article in kept),
     )
 
 
-def _empty(raws: Iterable[Raw], cleaned: Iterable[Document]) -> tuple[Failure, ...]:
-    with_text = {document.origin for document in cleaned}
-    return tuple(
-        Failure(origin=raw.origin, reason="nothing but boilerplate") for raw in raws if raw.origin not in with_text
-    )
+def _without_repeated(read: Sequence[Facts]) -> list[Facts]:
+    """The articles without the lines that many of them have; one that has some is read again without them."""
+    repeated = frequent([facts.parts for facts in read])
+    articles = []
+    for facts in read:
+        if any(block.text in repeated for block in facts.parts):
+            before = facts.document
+            article = without_persons(document(before.origin, before.url, facts.parts, repeated))
+            facts = replace(facts, document=article, evidence=None)
+        if facts.document.blocks:
+            articles.append(facts)
+    return articles
 
 
 def _mark_gone(folder: Path, drafts: Iterable[Draft]) -> tuple[str, ...]:

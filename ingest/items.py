@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from trainmedic.kb.mask import mask
 from trainmedic.kb.threads.thread import Role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a source is asked for. ``since`` is the last `Checkpoint` of its former run, empty for everything;
+    ``internal``: public pages may lead to hosts of this network."""
+
+    location: str
+    since: str = ""
+    internal: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,17 +131,33 @@ def _written_out(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def number_of(value: object) -> float:
+    """A time as an export writes it; 0 if it is none."""
+    try:
+        return float(str(value or 0))
+    except ValueError:
+        return 0.0
+
+
+def iso_time(seconds: float) -> str:
+    """Seconds since the epoch as an ISO 8601 time; empty beyond the calendar."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (OverflowError, OSError, ValueError):
+        return ""
+
+
 def masked(item: Raw | Discussion) -> Raw | Discussion:
     """The item without secrets and e-mail addresses, and without what is no text."""
     if isinstance(item, Raw):
-        return masked_raw(item)
+        return replace(item, content=_masked_text(item.content))
     title, *texts = masked_texts((item.title, *(message.text for message in item.messages)))
     messages = tuple(replace(message, text=text) for message, text in zip(item.messages, texts, strict=True))
     return replace(item, title=title, messages=messages)
-
-
-def masked_raw(raw: Raw) -> Raw:
-    return replace(raw, content=_masked_text(raw.content))
 
 
 def masked_texts(texts: Sequence[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from trainmedic.ingest.document import Discussion, Failure, Message
+from trainmedic.ingest.items import Discussion, Failure, Message
 from trainmedic.kb.threads.thread import Role
 
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from trainmedic.ingest.document import Block, Raw
-from trainmedic.ingest.markdown import tokens
+from trainmedic.ingest.items import Block, Raw
+from trainmedic.ingest.read.markdown import tokens
 from trainmedic.kb.lazy import regex
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ def blocks(raw: Raw) -> tuple[Block, ...]:
         return tuple(_html(raw.content, raw.url or canonical(raw)))
     text = raw.content.replace("\r\n", "\n").replace("\r", "\n")
     if raw.format == "markdown":
-        return tuple(_markdown(text))
+        return tuple(markdown_blocks(text))
     # Only plain copies of a page have split lines.
     return tuple(_plain(line.strip()) for line in joined(text.split("\n")) if line.strip())
 
 
-def _markdown(text: str) -> Iterator[Block]:
+def markdown_blocks(text: str) -> Iterator[Block]:
     inside: list[str] = []
     level = 0
     for token in tokens(text):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from trainmedic.ingest.document import Block, Discussion, Document, Message
 from trainmedic.ingest.drafts.sections import section_of
-from trainmedic.ingest.markdown import tokens
+from trainmedic.ingest.items import Block, Discussion, Document, Message, shortened
+from trainmedic.ingest.read.markdown import tokens
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.threads.thread import Quote, Role
@@ -166,4 +166,4 @@ def _quotes(texts: Iterator[str]) -> tuple[Quote, ...]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
+    return shortened(text, LONGEST_QUOTE)

@@ -8,10 +8,10 @@ for review.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from trainmedic.ingest.blocks import blocks, canonical
-from trainmedic.ingest.document import Block, Document, Raw
+from trainmedic.ingest.items import Block, Document, Raw
+from trainmedic.ingest.read.blocks import blocks, canonical
 from trainmedic.kb.language import language_of
 
 _TAILS = frozenset(
@@ -71,7 +71,9 @@ def clean(raws: Sequence[Raw]) -> tuple[Document, ...]:
     """The articles of one batch, in order. A write-up with nothing but boilerplate is dropped."""
     parts = [blocks(raw) for raw in raws]
     repeated = frequent(parts)
-    cleaned = (document(raw, part, repeated) for raw, part in zip(raws, parts, strict=True))
+    cleaned = (
+        document(raw.origin, raw.url or canonical(raw), part, repeated) for raw, part in zip(raws, parts, strict=True)
+    )
     return tuple(article for article in cleaned if article.blocks)
 
 
@@ -85,8 +87,8 @@ def frequent(parts: Sequence[Sequence[Block]]) -> frozenset[str]:
     return frozenset(text for text, count in counts.items() if count >= least)
 
 
-def document(raw: Raw, part: Sequence[Block], repeated: Iterable[str]) -> Document:
-    repeated = frozenset(repeated)
+def document(origin: str, url: str, part: Sequence[Block], repeated: frozenset[str] = frozenset()) -> Document:
+    """The article of one write-up. ``repeated`` are lines that the site puts into many."""
     article: list[Block] = []
     removed: list[str] = []
     for number, block in enumerate(part):
@@ -96,13 +98,13 @@ def document(raw: Raw, part: Sequence[Block], repeated: Iterable[str]) -> Docume
             break
         (removed.append(block.text) if is_boilerplate(block, repeated) else article.append(block))
     article, counters = without_counters(article)
-    title, article = split_title(article, raw.origin)
+    title, article = split_title(article, origin)
     return Document(
-        origin=raw.origin,
+        origin=origin,
         title=title,
         blocks=tuple(article),
         language=language_of("\n".join(block.text for block in article)),
-        url=raw.url or canonical(raw),
+        url=url,
         removed=(*removed, *counters),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainmedic.ingest.document import Document
+from trainmedic.ingest.items import Document
 
 SHINGLE = 6
 """Code points of one shingle: a Chinese phrase, an English word or so."""
