@@ -122,6 +122,11 @@ class Advisor:
         self._observers = tuple(observers)
         self._read = read
 
+    @property
+    def read(self) -> Parse:
+        """Reads what is sent, within the bounds of the service."""
+        return self._read
+
     def snapshot(self) -> Advisor:
         """This advisor with the knowledge of now, whatever `renew` does later."""
         return copy(self)

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query
 from starlette.concurrency import run_in_threadpool
 
 from trainmedic.kb.store.sources import PageChanges
+from trainmedic.service.access.scopes import ADMIN_PREFIX
 from trainmedic.service.api.resources import ServedIndex
 from trainmedic.service.api.schemas import RollbackIn
-from trainmedic.service.api.scopes import ADMIN_PREFIX
 
 VersionName = Annotated[str, Query(min_length=1, max_length=64)]
 

@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
+from trainmedic.service.access.principals import ANYBODY, Principal
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Executor
-from trainmedic.service.api.access import ANYBODY, Principal
 from trainmedic.service.api.resources import (
     ConversationDocument,
     ConversationPage,

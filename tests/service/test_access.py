@@ -17,19 +17,19 @@ from starlette.testclient import TestClient
 
 from trainmedic.kb.errors import InvalidRequest, InvalidSettings, NotFound
 from trainmedic.kb.store.sources import PageChanges
+from trainmedic.service.access.counters import DatabaseCounters
+from trainmedic.service.access.gate import Gate
+from trainmedic.service.access.keys import ApiKey, KeyStore, Scope, Session, SessionStore, key_digest
+from trainmedic.service.access.limits import MOST_CLIENTS, RateLimits, item_of, network_of
+from trainmedic.service.access.principals import Access
+from trainmedic.service.access.scopes import REQUIREMENTS, requirement
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.api.access import Access
 from trainmedic.service.api.app import create_app
-from trainmedic.service.api.gate import Gate
-from trainmedic.service.api.limits import MOST_CLIENTS, RateLimits, item_of, network_of
 from trainmedic.service.api.resources import ServedIndex
-from trainmedic.service.api.scopes import REQUIREMENTS, requirement
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
-from trainmedic.service.storage.counters import DatabaseCounters
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
-from trainmedic.service.storage.keys import ApiKey, KeyStore, Scope, Session, SessionStore, key_digest
 from trainmedic.ui.app import build_app
 from trainmedic.ui.cli import main
 
@@ -405,7 +405,7 @@ def test_while_the_shared_counters_cannot_be_reached_each_process_counts_for_its
 
 
 def test_the_memory_of_counters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainmedic.service.api.limits.MOST_CLIENTS", 10)
+    monkeypatch.setattr("trainmedic.service.access.limits.MOST_CLIENTS", 10)
     limits = RateLimits(Settings(rate_limit_login="5/hour"))
 
     async def flood() -> int:

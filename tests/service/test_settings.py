@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from trainmedic.kb.errors import InvalidSettings
-from trainmedic.service.api.limits import item_of
+from trainmedic.service.access.limits import item_of
 from trainmedic.service.settings import SECRET_FIELDS, Settings, effective, is_loopback, load_settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.ui.settings_page import default

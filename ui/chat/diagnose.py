@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -16,20 +16,18 @@ from trainmedic.kb.errors import Forbidden, NotFound, TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.trace import trace_of
+from trainmedic.service.access.gate import Refused
+from trainmedic.service.access.slots import for_client
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.answering import Draft
-from trainmedic.service.api.access import Principal
-from trainmedic.service.api.gate import Refused, address_of
-from trainmedic.service.api.limits import client_of
-from trainmedic.service.api.line import Caller, as_caller
+from trainmedic.service.answering import Draft, Executor
 from trainmedic.service.question.request import Ask, Mode, safely_named
 from trainmedic.service.question.two_runs import comparable, sides_of
 from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
+from trainmedic.ui.chat.audit import READ, limited_as, owner_of, owners_of, principal_of, scope_of
 from trainmedic.ui.chat.document import answer_title
 from trainmedic.ui.chat.follow import FollowUp
 from trainmedic.ui.chat.frame import QUIET, header, html_options
-from trainmedic.ui.chat.noted import READ, principal_of, scope_of
 from trainmedic.ui.chat.reading import Progress, with_progress
 from trainmedic.ui.chat.session import (
     REASONS,
@@ -43,7 +41,7 @@ from trainmedic.ui.chat.session import (
     under,
 )
 from trainmedic.ui.chat.texts import Language, examples, words
-from trainmedic.ui.chat.uploads import lines_of, read_uploads, recognise
+from trainmedic.ui.chat.uploads import Recogniser, WaitingFile, lines_of, read_uploads
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.stored import answer_from
 
@@ -104,6 +102,7 @@ class DiagnosePage:
         self._context = context
         self._language = language
         self._words = words(language)
+        self._recogniser = Recogniser(lambda: context.advisor.read)
 
     def build(self) -> gr.Blocks:
         t = self._words
@@ -212,13 +211,12 @@ class DiagnosePage:
     ) -> AsyncIterator[Changes]:
         """Ask the typed text with its files. ``on_page`` is the id of the answer on the page."""
         text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
-        refusal = await self._counted(session, request)
-        refusal = refusal or await self._context.executor(lambda: self._refusal(text, paths))
+        refusal = await self._counted(session, request) or await self._refusal(text, paths, request)
         if refusal:
             yield self._noticed(refusal)
             return
         sides, session.sides = session.sides, {}
-        files = await self._context.executor(lambda: read_uploads(paths, sides))
+        files = await self._run(request)(lambda: read_uploads(paths, sides))
         await self._resumed(session, on_page, request)
         async for changes in self._asked(text, files, session, clear=True):
             yield changes
@@ -227,31 +225,46 @@ class DiagnosePage:
 
     async def _counted(self, session: Session, request: gr.Request | None) -> str:
         """Note who asks; returns why they may not ask now, empty if they may."""
-        scope, principal = scope_of(request), principal_of(request)
-        session.owner, session.client = principal.id, client_of(principal, address_of(scope))
-        if self._context.gate is not None and scope:
-            gate = self._context.gate
+        session.owner, session.client = owner_of(request), limited_as(request)
+        if not await self._metered(request, "ask on the page"):
+            return str(self._words["too_many_questions"])
+        await self._note(request, "ask on the page")
+        return ""
+
+    async def _metered(self, request: gr.Request | None, action: str) -> bool:
+        """Count an event that costs as much as a question; whether its sender may have one more."""
+        gate, scope, principal = self._context.gate, scope_of(request), principal_of(request)
+        if gate is not None and scope:
             try:
                 await gate.counted(scope, principal, asks=True)
-                await self._note(request, "ask on the page")
             except Refused:
-                await gate.record(scope, principal, "ask on the page", "refused")
-                return str(self._words["too_many_questions"])
-        return ""
+                await gate.record(scope, principal, action, "refused")
+                return False
+        return True
+
+    def _run(self, request: gr.Request | None) -> Executor:
+        return for_client(limited_as(request), self._context.executor)
+
+    async def _recognised(self, paths: Sequence[str], request: gr.Request | None) -> list[WaitingFile]:
+        """What the waiting files are; nothing if the sender has had too many read."""
+        if self._recogniser.unknown(paths) and not await self._metered(request, "attach on the page"):
+            return []
+        within_s = self._context.settings.request_timeout_s
+        return await self._recogniser.recognised(paths, self._run(request), within_s)
 
     async def _note(self, request: gr.Request | None, action: str, target: str = "") -> None:
         """Write what was done into the audit log."""
         if self._context.gate is not None and (scope := scope_of(request)):
             await self._context.gate.record(scope, principal_of(request), action, "done", target)
 
-    def _refusal(self, text: str, paths: Sequence[str]) -> str:
+    async def _refusal(self, text: str, paths: Sequence[str], request: gr.Request | None) -> str:
         """Why a message is not worth sending; empty if it is."""
         t, limit = self._words, self._context.settings.max_attachments
         if len(paths) > limit:
             return str(t["too_many_files"].format(count=limit))
         if text.strip():
             return ""
-        files = [file for number, path in enumerate(paths) if (file := recognise(path, number)) is not None]
+        files = await self._recognised(paths, request)
         if not files:
             return str(t["files_gone"].format(count=len(paths)) if paths else t["empty"])
         if any(file.read and file.lines for file in files):
@@ -331,7 +344,8 @@ class DiagnosePage:
             self._session: session,
         }
         if previous:  # somebody may have asked on from the same answer, in another tab or through its link
-            branch = await self._context.executor(lambda: self._context.advisor.branch(previous, session.owner))
+            run = for_client(session.client, self._context.executor)
+            branch = await run(lambda: self._context.advisor.branch(previous, session.owner))
             session.conversation = branch or session.conversation
         request = Ask(
             question=question,
@@ -362,7 +376,7 @@ class DiagnosePage:
         text, steps, last = "", list[StepView](), 0.0
         draft: Answer | None = None
         sources: tuple[Source, ...] = ()
-        run = as_caller(Caller(session.client), self._context.executor)
+        run = for_client(session.client, self._context.executor)
         async with aclosing(self._context.answerer.stream(request, trace_id, run)) as parts:
             async for part in with_progress(parts):
                 if session.stopped:
@@ -451,15 +465,16 @@ class DiagnosePage:
     def _shown(self, session: Session) -> Changes:
         return {self._bot: chatbot(session)}
 
-    async def received(self, value: Mapping[str, Any] | None, session: Session) -> Any:
+    async def received(
+        self, value: Mapping[str, Any] | None, session: Session, request: gr.Request | None = None
+    ) -> Any:
         """The chips of the waiting files: what each was recognised as, and of which run if there may be two.
 
         Nothing is drawn if a later event of this tab has drawn them meanwhile.
         """
         session.chips_asked = number = session.chips_asked + 1
         text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
-        inputs = await self._context.executor(lambda: [recognise(path, number) for number, path in enumerate(paths)])
-        files = [item for item in inputs if item is not None]
+        files = await self._recognised(paths, request)
         names = [item.name for item in files]
         known = sides_of(text, names)
         chosen = {item.index: session.sides[paths[item.index]] for item in files if paths[item.index] in session.sides}
@@ -469,20 +484,32 @@ class DiagnosePage:
         session.chips_drawn = number
         return evidence.chips(files, self._language, compare=bool(chosen) or comparable(text, names))
 
-    async def sided(self, value: Mapping[str, Any] | None, session: Session, event: gr.EventData) -> Changes:
+    async def sided(
+        self,
+        value: Mapping[str, Any] | None,
+        session: Session,
+        event: gr.EventData,
+        request: gr.Request | None = None,
+    ) -> Changes:
         """Note the run that one waiting file belongs to."""
         files = [str(path) for path in (value or {}).get("files") or ()]
         if isinstance(event.index, int) and 0 <= event.index < len(files) and event.side in ("", "works", "fails"):
             session.sides[files[event.index]] = event.side
-        return {self._chips: await self.received(value, session), self._session: session}
+        return {self._chips: await self.received(value, session, request), self._session: session}
 
-    async def dropped(self, value: Mapping[str, Any] | None, session: Session, event: gr.EventData) -> Changes:
+    async def dropped(
+        self,
+        value: Mapping[str, Any] | None,
+        session: Session,
+        event: gr.EventData,
+        request: gr.Request | None = None,
+    ) -> Changes:
         """Remove one waiting file. A change made by code fires no change event, so the chips are drawn here."""
         files = [str(path) for path in (value or {}).get("files") or ()]
         if isinstance(event.index, int) and 0 <= event.index < len(files):
-            await self._context.executor(lambda: read_uploads([files.pop(event.index)]))
+            await self._run(request)(lambda: read_uploads([files.pop(event.index)]))
         message = {"text": (value or {}).get("text") or "", "files": files}
-        return {self._box: message, self._chips: await self.received(message, session)}
+        return {self._box: message, self._chips: await self.received(message, session, request)}
 
     async def voted(
         self, session: Session, on_page: str | None, event: gr.EventData, request: gr.Request | None = None
@@ -495,9 +522,9 @@ class DiagnosePage:
         if reaction not in REACTIONS or (reason and reason not in REASONS):
             return {self._notice: ""}
         feedback = Feedback(answer_id=answer_id, reaction=reaction, reason=reason)
+        advisor, owners = self._context.advisor, owners_of(request)
         try:
-            owner = owner_of(principal_of(request))
-            await self._context.executor(lambda: self._context.advisor.give_feedback(feedback, owner))
+            await self._run(request)(lambda: as_any(owners, lambda owner: advisor.give_feedback(feedback, owner)))
         except Forbidden:
             return self._noticed(self._words["vote_not_yours"])
         except TrainmedicError as error:
@@ -507,19 +534,17 @@ class DiagnosePage:
 
     async def forgotten(self, session: Session, event: gr.EventData, request: gr.Request | None = None) -> Changes:
         """Delete the conversation of an answer, if it is the reader's."""
-        principal = principal_of(request)
-        advisor = self._context.advisor
-        stored = await self._context.executor(lambda: advisor.answer(str(event.answer)[:64]))
+        advisor, owners, run = self._context.advisor, owners_of(request), self._run(request)
+        stored = await run(lambda: advisor.answer(str(event.answer)[:64]))
         if stored is None:
             return self._noticed(self._words["delete_gone"])
         conversation = str(stored.answer["conversation_id"])
         try:
-            owner = owner_of(principal)
-            await self._context.executor(lambda: advisor.delete_conversation(conversation, owner))
+            await run(lambda: as_any(owners, lambda owner: advisor.delete_conversation(conversation, owner)))
         except NotFound:
             return self._noticed(self._words["delete_not_yours"])
         await self._note(request, "delete on the page", conversation)
-        fresh = Session(owner=principal.id, messages=[chat_message("assistant", self._words["deleted"])])
+        fresh = Session(owner=owner_of(request), messages=[chat_message("assistant", self._words["deleted"])])
         empty = dict.fromkeys((self._panel, self._steps, self._tail, self._after, self._notice), "")
         return {**empty, self._bot: chatbot(fresh), self._session: fresh}
 
@@ -530,7 +555,8 @@ class DiagnosePage:
         await self._resumed(session, on_page, request)
         known = isinstance(event.index, int) and 0 <= event.index < len(session.answers)
         answer_id = session.answers[event.index] if known else ""
-        stored = await self._context.executor(lambda: self._context.advisor.answer(answer_id)) if answer_id else None
+        advisor = self._context.advisor
+        stored = await self._run(request)(lambda: advisor.answer(answer_id)) if answer_id else None
         if stored is None:
             return {self._panel: gr.skip()}
         return self._evidence(answer_from(stored.answer), sources_of(stored.turns))
@@ -546,7 +572,7 @@ class DiagnosePage:
 
     async def _recalled(self, answer_id: str, session: Session, request: gr.Request | None = None) -> Changes:
         hidden = {self._hello: gr.HTML(visible=False), self._examples: gr.HTML(visible=False), self._session: session}
-        stored = await restored(self._context, answer_id, session, self._language)
+        stored = await restored(self._context, self._run(request), answer_id, session, self._language)
         if stored is None:
             session.messages = [chat_message("assistant", self._words["link_gone"])]
             return {**hidden, self._bot: chatbot(session)}
@@ -560,26 +586,30 @@ class DiagnosePage:
                 stored.sources,
                 session,
                 asked_again(self._context, stored, self._language),
-                await self._vote(answer_id),
+                await self._vote(answer_id, request),
             ),
         }
 
-    async def _vote(self, answer_id: str) -> Feedback | None:
+    async def _vote(self, answer_id: str, request: gr.Request | None) -> Feedback | None:
         history = self._context.advisor.history
-        return await self._context.executor(lambda: history.feedback(answer_id)) if history is not None else None
+        return await self._run(request)(lambda: history.feedback(answer_id)) if history is not None else None
 
     async def _resumed(self, session: Session, on_page: str | None, request: gr.Request | None) -> None:
         """Restore the conversation on the page if the server has lost its session, as after a restart."""
         if session.conversation is None and on_page:
-            stored = await restored(self._context, on_page[:64], session, self._language)
+            stored = await restored(self._context, self._run(request), on_page[:64], session, self._language)
             if stored is not None:
                 await self._note(request, READ, on_page[:64])
                 self._next(stored.answer, stored.sources, session, asked_again(self._context, stored, self._language))
 
 
-def owner_of(principal: Principal) -> str | None:
-    """Whose conversations somebody may change; None: anybody's."""
-    return None if principal.may("admin") else principal.id
+def as_any(owners: Sequence[str | None], change: Callable[[str | None], None]) -> None:
+    """Make a change as the first of these owners who may. Raises what the last one was told."""
+    *others, last = owners
+    for owner in others:
+        with suppress(Forbidden, NotFound):
+            return change(owner)
+    change(last)
 
 
 def chatbot(session: Session) -> Any:

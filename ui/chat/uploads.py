@@ -3,25 +3,49 @@
 from __future__ import annotations
 
 import os
+import tempfile
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
 
+from cachetools import LRUCache
+
+from trainmedic.kb.engine.patches import Parse
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.parse.compressed import expand
-from trainmedic.kb.parse.pipeline import parse
+from trainmedic.service.answering import Executor
 from trainmedic.service.question.request import safely_named
 
 PEEK = 200_000
 """Bytes of a file that are used to recognise it before it is sent."""
-
+VARIABLE = "GRADIO_TEMP_DIR"
+"""Gradio reads its upload folder from the environment only."""
+MOST_KNOWN = 4_096
+"""Recognised files that are remembered."""
 
 _expected: Counter[str] = Counter()
 _lock = Lock()
+
+
+@contextmanager
+def upload_folder() -> Iterator[Path]:
+    """The folder that Gradio writes uploads to, before any of our code sees them: ours, and gone when we stop."""
+    earlier = os.environ.get(VARIABLE)
+    with tempfile.TemporaryDirectory(prefix="trainmedic-uploads-") as folder:
+        os.environ[VARIABLE] = folder
+        try:
+            yield Path(folder)
+        finally:
+            if earlier is None:
+                del os.environ[VARIABLE]
+            else:
+                os.environ[VARIABLE] = earlier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +59,7 @@ class WaitingFile:
     kind: str
     lines: int
     read: bool
-    index: int
+    index: int = 0
     side: str = ""
 
 
@@ -72,7 +96,35 @@ def _is_last(path: Path) -> bool:
     return remaining <= 0
 
 
-def recognise(path: str, number: int) -> WaitingFile | None:
+class Recogniser:
+    """Says what waiting files are. Each is read once, however often it is named: uploads never change."""
+
+    def __init__(self, read: Callable[[], Parse], most: int = MOST_KNOWN) -> None:
+        """``read``: within the bounds of the service, as these are texts that anybody may send."""
+        self._read = read
+        self._known: LRUCache[str, WaitingFile] = LRUCache(most)
+
+    def unknown(self, paths: Sequence[str]) -> bool:
+        """Whether any of these files has to be read."""
+        return any(path not in self._known and os.path.exists(path) for path in paths)
+
+    async def recognised(self, paths: Sequence[str], run: Executor, within_s: float) -> list[WaitingFile]:
+        """The files that are still there, as many as ``within_s`` is enough for; a slot is held for one at a time."""
+        end, found = time.monotonic() + within_s, list[WaitingFile]()
+        for index, path in enumerate(paths):
+            if path not in self._known:
+                if time.monotonic() > end:
+                    break
+                file = await run(partial(recognise, path, self._read()))
+                if file is None:
+                    continue
+                self._known[path] = file
+            if os.path.exists(path):
+                found.append(replace(self._known[path], index=index))
+        return found
+
+
+def recognise(path: str, read: Parse) -> WaitingFile | None:
     """One waiting file as recognised; None if it is gone."""
     try:
         content = Path(path).read_bytes()
@@ -84,10 +136,8 @@ def recognise(path: str, number: int) -> WaitingFile | None:
     name = safe.name
     start = content[:PEEK]
     head = start[: start.rfind(b"\n") + 1] if len(content) > PEEK and b"\n" in start else start
-    (receipt,) = (
-        item for item in parse("", (Attachment(name=name, content=head),)).receipt.inputs if item.name == name
-    )
-    return WaitingFile(name=name, kind=receipt.kind, lines=lines_of(content), read=receipt.read, index=number)
+    (receipt,) = (item for item in read("", (Attachment(name=name, content=head),)).receipt.inputs if item.name == name)
+    return WaitingFile(name=name, kind=receipt.kind, lines=lines_of(content), read=receipt.read)
 
 
 def lines_of(content: str | bytes) -> int:

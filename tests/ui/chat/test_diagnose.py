@@ -13,16 +13,17 @@ import pytest
 
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.pipeline import parse
+from trainmedic.service.access.audit_log import AuditLog
+from trainmedic.service.access.gate import Gate
+from trainmedic.service.access.principals import Principal
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
-from trainmedic.service.api.access import Principal
-from trainmedic.service.api.gate import Gate
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
-from trainmedic.service.storage.journal import Journal
 from trainmedic.ui.chat.texts import examples, words
 from trainmedic.ui.context import AppContext
 
@@ -187,8 +188,8 @@ def test_the_reader_who_asked_deletes_the_conversation_and_nobody_else(knowledge
 
 
 def test_whoever_brings_an_answer_back_to_a_page_or_votes_on_it_is_in_the_audit_log(advisor: Advisor) -> None:
-    journal = Journal(open_database("sqlite://"))
-    page = page_of(advisor, TemplateAnswerer(advisor), Gate(Settings(), journal=journal))
+    journal = AuditLog(open_database("sqlite://"))
+    page = page_of(advisor, TemplateAnswerer(advisor), Gate(Settings(), audit_log=journal))
     answer = advisor.ask(Ask(question="loss is nan", owner="key:1"))
     alice = Principal(id="key:1", name="alice", scope="ask")
     scope = {"client": ("10.0.0.1", 1), "headers": [], "state": {"principal": alice}}
@@ -235,20 +236,20 @@ def test_an_upload_is_read_once_and_leaves_nothing_behind(tmp_path: Path) -> Non
     folder = tmp_path / "a1b2"
     folder.mkdir()
     (folder / "train.log").write_bytes(b"{'loss': nan, 'epoch': 0.1}\n")
-    seen = recognise(str(folder / "train.log"), 0)
+    seen = recognise(str(folder / "train.log"), parse)
     assert seen is not None
     assert (seen.name, seen.kind, seen.lines) == ("train.log", "log", 1)
     (file,) = read_uploads([str(folder / "train.log")])
     assert (file.name, file.content) == ("train.log", b"{'loss': nan, 'epoch': 0.1}\n")
     assert list(tmp_path.iterdir()) == []
-    assert recognise(str(folder / "train.log"), 0) is None
+    assert recognise(str(folder / "train.log"), parse) is None
     assert read_uploads([str(folder / "train.log")]) == ()
 
 
 def test_a_large_file_is_recognised_by_its_beginning_and_counted_whole(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text("{'loss': 0.5, 'grad_norm': 1.0}\n" * 60_000, encoding="utf-8")
-    seen = recognise(str(path), 0)
+    seen = recognise(str(path), parse)
     assert seen is not None
     assert (seen.kind, seen.lines) == ("log", 60_000)
 

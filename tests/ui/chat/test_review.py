@@ -16,14 +16,14 @@ from trainmedic.ingest.build import build
 from trainmedic.ingest.document import Raw
 from trainmedic.ingest.drafts.store import load_drafts
 from trainmedic.ingest.review.store import load_review
+from trainmedic.service.access.audit_log import AuditLog
+from trainmedic.service.access.gate import Gate
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
-from trainmedic.service.api.gate import Gate
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.database import open_database
-from trainmedic.service.storage.journal import Journal
 from trainmedic.ui.chat.app import Shell
 from trainmedic.ui.chat.mount import LastMount
 from trainmedic.ui.chat.texts import words
@@ -66,7 +66,7 @@ def client(advisor: Advisor, settings: Settings) -> Iterator[Open]:
     opened: list[TestClient] = []
 
     def of(
-        host: tuple[str, int] = HERE, *, keys: str = "", admin_keys: str = "", journal: Journal | None = None
+        host: tuple[str, int] = HERE, *, keys: str = "", admin_keys: str = "", journal: AuditLog | None = None
     ) -> TestClient:
         secured = settings.model_copy(update={"api_keys": SecretStr(keys), "admin_keys": SecretStr(admin_keys)})
         app: FastAPI = create_app(advisor, secured)
@@ -75,7 +75,7 @@ def client(advisor: Advisor, settings: Settings) -> Iterator[Open]:
             advisor=advisor,
             answerer=TemplateAnswerer(advisor),
             executor=run_inline,
-            gate=Gate(secured, journal=journal),
+            gate=Gate(secured, audit_log=journal),
         )
         app.router.routes.append(LastMount("/", Shell(context, lambda _: FastAPI()), app))
         made = TestClient(app, follow_redirects=False, client=host, headers=PAGE)
@@ -116,7 +116,7 @@ def test_a_draft_goes_from_the_queue_to_a_published_page(
 
 
 def test_what_a_curator_does_is_in_the_audit_log(client: Open, draft_id: str) -> None:
-    journal = Journal(open_database("sqlite://"))
+    journal = AuditLog(open_database("sqlite://"))
     curator = client(admin_keys="chief", journal=journal)
     curator.post("/login", data={"key": "chief"})
     address = f"/review/{draft_id}"

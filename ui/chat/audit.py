@@ -9,7 +9,9 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trainmedic.service.api.access import ANYBODY, Principal
+from trainmedic.service.access.gate import address_of, from_this_machine
+from trainmedic.service.access.limits import client_of
+from trainmedic.service.access.principals import ANYBODY, Principal
 
 if TYPE_CHECKING:
     import gradio as gr
@@ -40,3 +42,26 @@ def principal_of(request: gr.Request | None) -> Principal:
     """Who sends an event, as the shell found out."""
     principal: Principal = scope_of(request).get("state", {}).get("principal", ANYBODY)
     return principal
+
+
+def owner_of(request: gr.Request | None) -> str:
+    """Whose what an event asks is: a key's, a user's, else the browser's."""
+    return str(scope_of(request).get("state", {}).get("owner", ""))
+
+
+def owners_of(request: gr.Request | None) -> tuple[str | None, ...]:
+    """Whose conversations the sender of an event may change; None: anybody's.
+
+    What was asked without a key or a browser, as through the API, anybody on this machine may change.
+    """
+    if principal_of(request).may("admin"):
+        return (None,)
+    scope, owner = scope_of(request), owner_of(request)
+    unowned = not principal_of(request).id and (not scope or from_this_machine(scope))
+    return tuple(dict.fromkeys((owner, "") if unowned else (owner,)))
+
+
+def limited_as(request: gr.Request | None) -> str:
+    """Who an event is counted for: a key, a user, else an address."""
+    scope = scope_of(request)
+    return client_of(principal_of(request), address_of(scope))
