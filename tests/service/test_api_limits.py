@@ -253,7 +253,7 @@ def test_past_the_deadline_the_client_is_told_so(gated: Gated) -> None:
 
 def test_a_question_past_its_deadline_keeps_its_slot_until_its_thread_ends(gated: Gated) -> None:
     async def scenario() -> None:
-        app = create_app(gated, Settings(request_timeout_s=0.5, concurrency=2))
+        app = create_app(gated, Settings(request_timeout_s=0.5, concurrency=3))
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
             late = await asyncio.gather(*(ask(client) for _ in range(6)))
             assert {r.status_code for r in late} == {503}
@@ -265,7 +265,7 @@ def test_a_question_past_its_deadline_keeps_its_slot_until_its_thread_ends(gated
             gated.open.set()
             while gated.working:
                 await asyncio.sleep(0.01)
-        app = create_app(gated, Settings(concurrency=2))
+        app = create_app(gated, Settings(concurrency=3))
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
             assert {r.status_code for r in await asyncio.gather(*(ask(client) for _ in range(4)))} == {200}
             assert gated.most == 2

@@ -107,6 +107,17 @@ def test_the_table_of_settings_shows_defaults_that_are_no_secrets() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["api_keys", "admin_keys"])
+def test_a_key_that_can_be_guessed_is_refused_where_others_reach_the_port(name: str) -> None:
+    given = {"host": "0.0.0.0", "require_key": True, name: f"{'x' * 16},a"}
+    with pytest.raises(InvalidSettings, match=f"{name} has a key of fewer than 16 characters") as caught:
+        load_settings(given)
+    assert caught.value.hint is not None
+    _, _, suggested = caught.value.hint.rpartition(" ")
+    assert load_settings({**given, name: suggested}).guarded
+    assert load_settings({**given, "host": "127.0.0.1"}).guarded
+
+
 def test_an_unknown_variable_is_an_error_with_a_suggestion(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINMEDIC_PROT", "1")
     with pytest.raises(InvalidSettings) as caught:

@@ -150,7 +150,7 @@ def tab_of(scope: Scope) -> str:
     _, heartbeat, name = scope["path"].rstrip("/").rpartition("/heartbeat/")
     if heartbeat:
         return str(name)
-    query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+    query = parse_qs(bytes(scope.get("query_string", b"")).decode("latin-1"))
     return query.get("session_hash", [""])[-1]
 
 

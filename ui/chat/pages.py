@@ -89,7 +89,7 @@ def mask_tracebacks() -> None:
     """Keep what exceptions say out of Gradio's tracebacks: it may be a text of somebody's."""
     masked = SimpleNamespace(**{**vars(traceback), "print_exc": log_exception})
     for module in (queueing, route_utils, routes, utils):
-        module.traceback = masked  # type: ignore[attr-defined]
+        module.traceback = masked
 
 
 def log_exception() -> None:

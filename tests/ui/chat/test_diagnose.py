@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from trainmedic.kb.errors import InvalidRequest
+from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.access.audit_log import AuditLog
@@ -33,7 +34,7 @@ from gradio import skip
 
 from trainmedic.ui.chat.diagnose import DiagnosePage
 from trainmedic.ui.chat.session import Session
-from trainmedic.ui.chat.uploads import lines_of, read_uploads, recognise
+from trainmedic.ui.chat.uploads import Recogniser, lines_of, read_uploads, recognise
 
 T = TypeVar("T")
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
@@ -244,6 +245,48 @@ def test_an_upload_is_read_once_and_leaves_nothing_behind(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
     assert recognise(str(folder / "train.log"), parse) is None
     assert read_uploads([str(folder / "train.log")]) == ()
+
+
+def test_a_waiting_file_is_read_once_by_the_bounded_reader_and_counts_as_a_question(
+    advisor: Advisor, tmp_path: Path
+) -> None:
+    read: list[str] = []
+
+    def reader(text: str, attachments: Sequence[Attachment]) -> Evidence:
+        read.extend(file.name for file in attachments)
+        return parse(text, attachments)
+
+    bounded = Advisor(advisor.knowledge, read=reader)
+    settings = Settings(require_key=True, rate_limit_ask="2/hour")
+    page = page_of(bounded, TemplateAnswerer(bounded), Gate(settings))
+    paths = [tmp_path / f"{number}.log" for number in range(4)]
+    for path in paths:
+        path.write_text("{'loss': 0.5}\n", encoding="utf-8")
+    alice = Principal(id="key:1", name="alice", scope="ask")
+    scope = {"client": ("10.0.0.1", 1), "headers": [], "state": {"principal": alice, "owner": alice.id}}
+    request: Any = SimpleNamespace(request=SimpleNamespace(scope=scope))
+
+    def chips(*given: Path) -> str:
+        value = {"text": "", "files": list(map(str, given))}
+        return str(asyncio.run(page.received(value, Session(), request)))
+
+    for _ in range(3):
+        assert "1.log" in chips(*paths[:2])
+    assert read == ["0.log", "1.log"], "a change event repeats all files, and other tabs may name them"
+    assert "2.log" in chips(*paths[:3])
+    assert "3.log" not in chips(*paths), "two questions an hour"
+    assert read == ["0.log", "1.log", "2.log"]
+
+
+def test_no_file_is_begun_after_the_deadline(tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"{number}.log") for number in range(3)]
+    for path in paths:
+        Path(path).write_text("loss nan\n", encoding="utf-8")
+    recogniser = Recogniser(lambda: parse)
+    assert asyncio.run(recogniser.recognised(paths, run_inline, -1)) == []
+    assert [file.index for file in asyncio.run(recogniser.recognised(paths, run_inline, 60))] == [0, 1, 2]
+    Path(paths[1]).unlink()
+    assert [file.index for file in asyncio.run(recogniser.recognised(paths, run_inline, -1))] == [0, 2]
 
 
 def test_a_large_file_is_recognised_by_its_beginning_and_counted_whole(tmp_path: Path) -> None:
