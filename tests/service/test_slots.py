@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from trainmedic.service.access.slots import CLIENT, Overloaded, Worker, for_client
-from trainmedic.service.answering import run_inline
+from trainmedic.service.answering import Executor, run_inline
 
 
 def run(scenario: Coroutine[Any, Any, None]) -> None:
@@ -31,11 +31,11 @@ class Slow:
         self.running -= 1
 
 
-async def until_idle(worker: Worker) -> str:
+async def until_idle(run: Executor) -> str:
     """The result of a call, once a slot has come back."""
     for _ in range(100):
         with suppress(Overloaded):
-            return await worker.run(lambda: "now")
+            return await run(lambda: "now")
     raise AssertionError("no slot came back")
 
 
@@ -43,7 +43,7 @@ def test_one_client_with_many_slow_calls_leaves_a_slot_to_others() -> None:
     async def scenario() -> None:
         worker, slow = Worker(4, 30), Slow()
         busy = for_client("a", worker.run)
-        calls = [asyncio.create_task(busy(slow)) for _ in range(20)]
+        calls = [asyncio.ensure_future(busy(slow)) for _ in range(20)]
         await asyncio.sleep(0.05)
         assert slow.running == 3
         assert await asyncio.wait_for(for_client("b", worker.run)(lambda: "b"), 5) == "b"
@@ -57,7 +57,7 @@ def test_one_client_with_many_slow_calls_leaves_a_slot_to_others() -> None:
 def test_a_chat_platform_asks_for_many_people() -> None:
     async def scenario() -> None:
         worker, slow = Worker(4, 30), Slow()
-        calls = [asyncio.create_task(worker.run(slow)) for _ in range(4)]
+        calls = [asyncio.ensure_future(worker.run(slow)) for _ in range(4)]
         await asyncio.sleep(0.05)
         assert slow.running == 4
         slow.release.set()
@@ -76,7 +76,7 @@ def test_late_threads_keep_their_slots_until_they_end() -> None:
             await busy(lambda: "no slot of its own yet")
         assert await for_client("b", worker.run)(lambda: "b") == "b"
         slow.release.set()
-        assert await for_client("a", lambda call: until_idle(worker))(lambda: "") == "now"
+        assert await until_idle(busy) == "now"
 
     run(scenario())
 
@@ -85,7 +85,7 @@ def test_who_goes_away_while_waiting_takes_no_slot_along() -> None:
     async def scenario() -> None:
         worker, slow = Worker(1, 30), Slow()
         busy = for_client("a", worker.run)
-        first, gone = asyncio.create_task(busy(slow)), asyncio.create_task(busy(slow))
+        first, gone = asyncio.ensure_future(busy(slow)), asyncio.ensure_future(busy(slow))
         await asyncio.sleep(0.05)
         gone.cancel()
         with suppress(asyncio.CancelledError):
@@ -100,12 +100,12 @@ def test_who_goes_away_while_waiting_takes_no_slot_along() -> None:
 def test_who_goes_away_while_served_frees_the_slot_when_the_thread_ends() -> None:
     async def scenario() -> None:
         worker, slow = Worker(1, 5), Slow()
-        gone = asyncio.create_task(worker.run(slow))
+        gone = asyncio.ensure_future(worker.run(slow))
         await asyncio.sleep(0.05)
         gone.cancel()
         with suppress(asyncio.CancelledError):
             await gone
-        following = asyncio.create_task(worker.run(lambda: slow.running))
+        following = asyncio.ensure_future(worker.run(lambda: slow.running))
         await asyncio.sleep(0.05)
         assert not following.done()
         slow.release.set()

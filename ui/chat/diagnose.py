@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -16,19 +16,19 @@ from trainmedic.kb.errors import Forbidden, NotFound, TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.trace import trace_of
-from trainmedic.service.access.gate import Refused
 from trainmedic.service.access.slots import for_client
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.answering import Draft, Executor
+from trainmedic.service.answering import Draft
 from trainmedic.service.question.request import Ask, Mode, safely_named
 from trainmedic.service.question.two_runs import comparable, sides_of
 from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
-from trainmedic.ui.chat.audit import READ, limited_as, owner_of, owners_of, principal_of, scope_of
+from trainmedic.ui.chat.audit import READ
 from trainmedic.ui.chat.document import answer_title
 from trainmedic.ui.chat.follow import FollowUp
 from trainmedic.ui.chat.frame import QUIET, header, html_options
 from trainmedic.ui.chat.reading import Progress, with_progress
+from trainmedic.ui.chat.sender import Sender
 from trainmedic.ui.chat.session import (
     REASONS,
     Session,
@@ -55,44 +55,14 @@ LONG_PASTE = 2_000
 Changes: TypeAlias = dict[Any, Any]
 Event: TypeAlias = Any
 
-# The second click of a double click would land on what the first one brought under the pointer.
-AFTER_JS = """
-document.addEventListener('tm:turn', (event) => trigger('turn', {index: event.detail}));
-element.addEventListener('click', (event) => {
-  const vote = event.target.closest('[data-tm-vote]');
-  const follow = event.target.closest('[data-tm-follow]');
-  const answer = element.querySelector('.tm-after')?.dataset.answer;
-  if (vote && event.detail < 2) {
-    trigger('vote', {reaction: vote.dataset.tmVote, reason: vote.dataset.tmReason || '', answer: answer});
-  }
-  if (follow) trigger('follow', {id: follow.dataset.tmFollow});
-  const forget = event.target.closest('[data-tm-forget]');
-  if (forget && confirm(forget.dataset.tmForget)) trigger('forget', {answer: answer});
-});
-"""
-CHIPS_JS = """
-element.addEventListener('click', (event) => {
-  const drop = event.target.closest('[data-tm-drop]');
-  if (drop) trigger('drop', {index: Number(drop.dataset.tmDrop)});
-});
-element.addEventListener('change', (event) => {
-  const side = event.target.closest('[data-tm-side]');
-  if (side) trigger('side', {index: Number(side.dataset.tmSide), side: side.value});
-});
-"""
-EXAMPLES_JS = """
-element.addEventListener('click', (event) => {
-  const example = event.target.closest('[data-tm-example]');
-  if (example) trigger('example', {id: example.dataset.tmExample});
-});
-"""
-SETTLED_JS = "() => { window.tm && window.tm.settled(); }"
-STOPPED_JS = "() => { window.tmDraft && window.tmDraft.settled(); }"
-ASKED_JS = """(value, session) => {
-  window.tmDraft && window.tmDraft.sent(value.text);
-  return [value, session, window.tm ? window.tm.shown() : ''];
-}"""
-FOLLOWED_JS = "(session) => [session, window.tm ? window.tm.shown() : '']"
+# The functions of static/widgets.js.
+AFTER_JS = "tmWidgets.after(element, trigger)"
+CHIPS_JS = "tmWidgets.chips(element, trigger)"
+EXAMPLES_JS = "tmWidgets.examples(element, trigger)"
+SETTLED_JS = "() => tmWidgets.settled()"
+STOPPED_JS = "() => tmWidgets.stopped()"
+ASKED_JS = "(value, session) => tmWidgets.asked(value, session)"
+FOLLOWED_JS = "(session) => tmWidgets.followed(session)"
 
 
 class DiagnosePage:
@@ -211,60 +181,45 @@ class DiagnosePage:
     ) -> AsyncIterator[Changes]:
         """Ask the typed text with its files. ``on_page`` is the id of the answer on the page."""
         text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
-        refusal = await self._counted(session, request) or await self._refusal(text, paths, request)
+        sender = self._sender(request)
+        refusal = await self._counted(session, sender) or await self._refusal(text, paths, sender)
         if refusal:
             yield self._noticed(refusal)
             return
         sides, session.sides = session.sides, {}
-        files = await self._run(request)(lambda: read_uploads(paths, sides))
-        await self._resumed(session, on_page, request)
+        files = await sender.run(lambda: read_uploads(paths, sides))
+        await self._resumed(session, on_page, sender)
         async for changes in self._asked(text, files, session, clear=True):
             yield changes
         if len(files) < len(paths):
             yield self._noticed(self._words["files_gone"].format(count=len(paths) - len(files)))
 
-    async def _counted(self, session: Session, request: gr.Request | None) -> str:
+    def _sender(self, request: gr.Request | None) -> Sender:
+        return Sender(self._context, request)
+
+    async def _counted(self, session: Session, sender: Sender) -> str:
         """Note who asks; returns why they may not ask now, empty if they may."""
-        session.owner, session.client = owner_of(request), limited_as(request)
-        if not await self._metered(request, "ask on the page"):
+        session.owner, session.client = sender.owner, sender.client
+        if not await sender.metered("ask on the page"):
             return str(self._words["too_many_questions"])
-        await self._note(request, "ask on the page")
+        await sender.note("ask on the page")
         return ""
 
-    async def _metered(self, request: gr.Request | None, action: str) -> bool:
-        """Count an event that costs as much as a question; whether its sender may have one more."""
-        gate, scope, principal = self._context.gate, scope_of(request), principal_of(request)
-        if gate is not None and scope:
-            try:
-                await gate.counted(scope, principal, asks=True)
-            except Refused:
-                await gate.record(scope, principal, action, "refused")
-                return False
-        return True
-
-    def _run(self, request: gr.Request | None) -> Executor:
-        return for_client(limited_as(request), self._context.executor)
-
-    async def _recognised(self, paths: Sequence[str], request: gr.Request | None) -> list[WaitingFile]:
+    async def _recognised(self, paths: Sequence[str], sender: Sender) -> list[WaitingFile]:
         """What the waiting files are; nothing if the sender has had too many read."""
-        if self._recogniser.unknown(paths) and not await self._metered(request, "attach on the page"):
+        if self._recogniser.unknown(paths) and not await sender.metered("attach on the page"):
             return []
         within_s = self._context.settings.request_timeout_s
-        return await self._recogniser.recognised(paths, self._run(request), within_s)
+        return await self._recogniser.recognised(paths, sender.run, within_s)
 
-    async def _note(self, request: gr.Request | None, action: str, target: str = "") -> None:
-        """Write what was done into the audit log."""
-        if self._context.gate is not None and (scope := scope_of(request)):
-            await self._context.gate.record(scope, principal_of(request), action, "done", target)
-
-    async def _refusal(self, text: str, paths: Sequence[str], request: gr.Request | None) -> str:
+    async def _refusal(self, text: str, paths: Sequence[str], sender: Sender) -> str:
         """Why a message is not worth sending; empty if it is."""
         t, limit = self._words, self._context.settings.max_attachments
         if len(paths) > limit:
             return str(t["too_many_files"].format(count=limit))
         if text.strip():
             return ""
-        files = await self._recognised(paths, request)
+        files = await self._recognised(paths, sender)
         if not files:
             return str(t["files_gone"].format(count=len(paths)) if paths else t["empty"])
         if any(file.read and file.lines for file in files):
@@ -278,10 +233,11 @@ class DiagnosePage:
         self, session: Session, on_page: str | None, event: gr.EventData, request: gr.Request | None = None
     ) -> AsyncIterator[Changes]:
         """Ask a follow-up question offered under the answer."""
-        if refusal := await self._counted(session, request):
+        sender = self._sender(request)
+        if refusal := await self._counted(session, sender):
             yield self._noticed(refusal)
             return
-        await self._resumed(session, on_page, request)
+        await self._resumed(session, on_page, sender)
         follow_up = next((item for item in session.follow if item.id == event.id and item.fill is None), None)
         if follow_up is not None:
             mode: Mode = "investigate" if follow_up.investigate else "auto"
@@ -292,7 +248,7 @@ class DiagnosePage:
         self, session: Session, event: gr.EventData, request: gr.Request | None = None
     ) -> AsyncIterator[Changes]:
         """Ask one of the examples."""
-        if refusal := await self._counted(session, request):
+        if refusal := await self._counted(session, self._sender(request)):
             yield self._noticed(refusal)
             return
         example = next((item for item in examples(self._language) if item.id == event.id), None)
@@ -474,7 +430,7 @@ class DiagnosePage:
         """
         session.chips_asked = number = session.chips_asked + 1
         text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
-        files = await self._recognised(paths, request)
+        files = await self._recognised(paths, self._sender(request))
         names = [item.name for item in files]
         known = sides_of(text, names)
         chosen = {item.index: session.sides[paths[item.index]] for item in files if paths[item.index] in session.sides}
@@ -507,7 +463,7 @@ class DiagnosePage:
         """Remove one waiting file. A change made by code fires no change event, so the chips are drawn here."""
         files = [str(path) for path in (value or {}).get("files") or ()]
         if isinstance(event.index, int) and 0 <= event.index < len(files):
-            await self._run(request)(lambda: read_uploads([files.pop(event.index)]))
+            await self._sender(request).run(lambda: read_uploads([files.pop(event.index)]))
         message = {"text": (value or {}).get("text") or "", "files": files}
         return {self._box: message, self._chips: await self.received(message, session, request)}
 
@@ -516,35 +472,36 @@ class DiagnosePage:
     ) -> Changes:
         """Store a reaction to an answer, and ask for the reason after "did not help"; ``change`` offers all again."""
         reaction, reason, answer_id = str(event.reaction), str(event.reason), str(event.answer)
-        await self._resumed(session, on_page, request)
+        sender = self._sender(request)
+        await self._resumed(session, on_page, sender)
         if reaction == "change":
             return {self._after: self._under(answer_id, session, None)}
         if reaction not in REACTIONS or (reason and reason not in REASONS):
             return {self._notice: ""}
         feedback = Feedback(answer_id=answer_id, reaction=reaction, reason=reason)
-        advisor, owners = self._context.advisor, owners_of(request)
+        advisor = self._context.advisor
         try:
-            await self._run(request)(lambda: as_any(owners, lambda owner: advisor.give_feedback(feedback, owner)))
+            await sender.change(lambda owner: advisor.give_feedback(feedback, owner))
         except Forbidden:
             return self._noticed(self._words["vote_not_yours"])
         except TrainmedicError as error:
             return self._noticed(error.message)
-        await self._note(request, "feedback on the page", answer_id)
+        await sender.note("feedback on the page", answer_id)
         return {self._after: self._under(answer_id, session, feedback)}
 
     async def forgotten(self, session: Session, event: gr.EventData, request: gr.Request | None = None) -> Changes:
         """Delete the conversation of an answer, if it is the reader's."""
-        advisor, owners, run = self._context.advisor, owners_of(request), self._run(request)
-        stored = await run(lambda: advisor.answer(str(event.answer)[:64]))
+        advisor, sender = self._context.advisor, self._sender(request)
+        stored = await sender.run(lambda: advisor.answer(str(event.answer)[:64]))
         if stored is None:
             return self._noticed(self._words["delete_gone"])
         conversation = str(stored.answer["conversation_id"])
         try:
-            await run(lambda: as_any(owners, lambda owner: advisor.delete_conversation(conversation, owner)))
+            await sender.change(lambda owner: advisor.delete_conversation(conversation, owner))
         except NotFound:
             return self._noticed(self._words["delete_not_yours"])
-        await self._note(request, "delete on the page", conversation)
-        fresh = Session(owner=owner_of(request), messages=[chat_message("assistant", self._words["deleted"])])
+        await sender.note("delete on the page", conversation)
+        fresh = Session(owner=sender.owner, messages=[chat_message("assistant", self._words["deleted"])])
         empty = dict.fromkeys((self._panel, self._steps, self._tail, self._after, self._notice), "")
         return {**empty, self._bot: chatbot(fresh), self._session: fresh}
 
@@ -552,11 +509,12 @@ class DiagnosePage:
         self, session: Session, on_page: str | None, event: gr.EventData, request: gr.Request | None = None
     ) -> Any:
         """The evidence of an earlier answer on the page, whose citations refer to it."""
-        await self._resumed(session, on_page, request)
+        sender = self._sender(request)
+        await self._resumed(session, on_page, sender)
         known = isinstance(event.index, int) and 0 <= event.index < len(session.answers)
         answer_id = session.answers[event.index] if known else ""
         advisor = self._context.advisor
-        stored = await self._run(request)(lambda: advisor.answer(answer_id)) if answer_id else None
+        stored = await sender.run(lambda: advisor.answer(answer_id)) if answer_id else None
         if stored is None:
             return {self._panel: gr.skip()}
         return self._evidence(answer_from(stored.answer), sources_of(stored.turns))
@@ -565,18 +523,18 @@ class DiagnosePage:
         """Restore a linked answer from the history, or fill in a linked question."""
         query = request.query_params
         if "answer" in query:
-            return await self._recalled(str(query["answer"])[:64], session, request)
+            return await self._recalled(str(query["answer"])[:64], session, self._sender(request))
         if "q" in query:
             return {self._box: {"text": str(query["q"])[:LONG_PASTE], "files": []}}
         return {self._box: gr.skip()}
 
-    async def _recalled(self, answer_id: str, session: Session, request: gr.Request | None = None) -> Changes:
+    async def _recalled(self, answer_id: str, session: Session, sender: Sender) -> Changes:
         hidden = {self._hello: gr.HTML(visible=False), self._examples: gr.HTML(visible=False), self._session: session}
-        stored = await restored(self._context, self._run(request), answer_id, session, self._language)
+        stored = await restored(self._context, sender.run, answer_id, session, self._language)
         if stored is None:
             session.messages = [chat_message("assistant", self._words["link_gone"])]
             return {**hidden, self._bot: chatbot(session)}
-        await self._note(request, READ, answer_id)
+        await sender.note(READ, answer_id)
         return {
             **hidden,
             **self._evidence(stored.answer, stored.sources),
@@ -586,30 +544,21 @@ class DiagnosePage:
                 stored.sources,
                 session,
                 asked_again(self._context, stored, self._language),
-                await self._vote(answer_id, request),
+                await self._vote(answer_id, sender),
             ),
         }
 
-    async def _vote(self, answer_id: str, request: gr.Request | None) -> Feedback | None:
+    async def _vote(self, answer_id: str, sender: Sender) -> Feedback | None:
         history = self._context.advisor.history
-        return await self._run(request)(lambda: history.feedback(answer_id)) if history is not None else None
+        return await sender.run(lambda: history.feedback(answer_id)) if history is not None else None
 
-    async def _resumed(self, session: Session, on_page: str | None, request: gr.Request | None) -> None:
+    async def _resumed(self, session: Session, on_page: str | None, sender: Sender) -> None:
         """Restore the conversation on the page if the server has lost its session, as after a restart."""
         if session.conversation is None and on_page:
-            stored = await restored(self._context, self._run(request), on_page[:64], session, self._language)
+            stored = await restored(self._context, sender.run, on_page[:64], session, self._language)
             if stored is not None:
-                await self._note(request, READ, on_page[:64])
+                await sender.note(READ, on_page[:64])
                 self._next(stored.answer, stored.sources, session, asked_again(self._context, stored, self._language))
-
-
-def as_any(owners: Sequence[str | None], change: Callable[[str | None], None]) -> None:
-    """Make a change as the first of these owners who may. Raises what the last one was told."""
-    *others, last = owners
-    for owner in others:
-        with suppress(Forbidden, NotFound):
-            return change(owner)
-    change(last)
 
 
 def chatbot(session: Session) -> Any:
