@@ -55,10 +55,10 @@ LONG_PASTE = 2_000
 Changes: TypeAlias = dict[Any, Any]
 Event: TypeAlias = Any
 
-# The functions of static/widgets.js.
-AFTER_JS = "tmWidgets.after(element, trigger)"
-CHIPS_JS = "tmWidgets.chips(element, trigger)"
-EXAMPLES_JS = "tmWidgets.examples(element, trigger)"
+# The functions of static/widgets.js. The framework wants the names of a widget's own events in its script, in quotes.
+AFTER_JS = "tmWidgets.after(element, trigger) /* 'turn' 'vote' 'follow' 'forget' */"
+CHIPS_JS = "tmWidgets.chips(element, trigger) /* 'drop' 'side' */"
+EXAMPLES_JS = "tmWidgets.examples(element, trigger) /* 'example' */"
 SETTLED_JS = "() => tmWidgets.settled()"
 STOPPED_JS = "() => tmWidgets.stopped()"
 ASKED_JS = "(value, session) => tmWidgets.asked(value, session)"

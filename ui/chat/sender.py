@@ -27,7 +27,7 @@ class Sender:
         self._gate = context.gate if self._scope else None
         state = self._scope.get("state", {})
         self._principal: Principal = state.get("principal", ANYBODY)
-        self.owner: str = state.get("owner", "")
+        self.owner: str = state.get("owner") or self._principal.id
         """Whose what is asked is: a key's, a user's, else the browser's."""
         self.client = client_of(self._principal, address_of(self._scope))
         """Who is counted: a key, a user, else an address."""
