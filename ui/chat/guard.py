@@ -34,7 +34,7 @@ CALL = regex(r"(?:/zh)?/gradio_api/(queue/join|upload|cancel|reset)/?")
 READ = regex(
     r"/|/zh/"
     r"|(?:/zh)?/(?:config|theme\.css|(?:assets|static)/.+)/?"
-    r"|(?:/zh)?/gradio_api/(?:queue/data|heartbeat/[^/]+|upload_progress|startup-events|app_id|theme\.css)/?"
+    r"|(?:/zh)?/gradio_api/(?:queue/data|heartbeat/[^/]+|upload_progress|startup-events|app_id|info|theme\.css)/?"
 )
 """What they read. Every further route of Gradio would be one more thing to secure."""
 UPLOAD = "upload"
@@ -177,13 +177,15 @@ def payload_of(body: bytes) -> object:
 
 def check_files(payload: object, folder: Path, most: int) -> None:
     """Raise `RefusedCall` unless a call names few files, each an upload and each once: all of them are read."""
-    paths = list(islice(paths_in(payload), most + 1))
-    if len(paths) > most:
-        raise RefusedCall(413, "too_large", f"at most {most} files at once")
-    if not all(is_uploaded(path, folder) for path in paths):
-        raise RefusedCall(403, "forbidden", "this file was not uploaded")
-    if len({os.path.realpath(str(path)) for path in paths}) < len(paths):
-        raise RefusedCall(400, "invalid_request", "a file is named twice")
+    # A change event has the input's value twice: as what it is given, and as what it tells.
+    for part in payload.values() if isinstance(payload, dict) else (payload,):
+        paths = list(islice(paths_in(part), most + 1))
+        if len(paths) > most:
+            raise RefusedCall(413, "too_large", f"at most {most} files at once")
+        if not all(is_uploaded(path, folder) for path in paths):
+            raise RefusedCall(403, "forbidden", "this file was not uploaded")
+        if len({os.path.realpath(str(path)) for path in paths}) < len(paths):
+            raise RefusedCall(400, "invalid_request", "a file is named twice")
 
 
 def checked(payload: object) -> _Call:

@@ -274,7 +274,6 @@ def test_a_browser_without_a_key_is_known_again_and_keeps_what_it_has(open_clien
 ROUTES = (
     "/monitoring/summary",
     "/gradio_api/openapi.json",
-    "/gradio_api/info",
     "/gradio_api/token",
     "/gradio_api/file=HTTP://127.0.0.1/x",
     "/gradio_api/file/http://127.0.0.1/x",

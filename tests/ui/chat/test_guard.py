@@ -163,7 +163,7 @@ def admit(folder: Path, *data: object, **others: object) -> None:
 
 def test_a_call_names_few_files_and_each_once(tmp_path: Path) -> None:
     paths = [upload(tmp_path, f"{number}.log") for number in range(41)]
-    admit(tmp_path, value("", *paths[:40]), None)
+    admit(tmp_path, value("", *paths[:40]), None, event_data=value("", *paths[:40]))
     linked = f"{tmp_path}/{DIGEST}/../{DIGEST}/0.log"
     for refused, status in ((paths, 413), (paths[:1] * 2, 400), ([paths[0], linked], 400)):
         for given in ({"data": (value("", *refused), None)}, {"data": (), "event_data": value("", *refused)}):
