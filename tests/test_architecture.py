@@ -175,6 +175,13 @@ def test_packages_import_only_in_their_direction(module: Path) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("room", ["chat", "slack"])
+def test_what_anybody_may_send_is_read_within_bounds(room: str) -> None:
+    inside = f"trainmedic.ui.{room}"
+    parsers = {source for source, target in all_imports() if target == "trainmedic.kb.parse.pipeline"}
+    assert {name for name in parsers if name.startswith(inside)} == set()
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_module_imports_itself_through_others(package: str) -> None:
     inside = f"trainmedic.{package}"

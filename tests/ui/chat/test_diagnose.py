@@ -30,9 +30,10 @@ from trainmedic.ui.context import AppContext
 
 pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
 
-from gradio import skip
+from gradio import queueing, route_utils, routes, skip, utils
 
 from trainmedic.ui.chat.diagnose import DiagnosePage
+from trainmedic.ui.chat.pages import mask_tracebacks
 from trainmedic.ui.chat.session import Session
 from trainmedic.ui.chat.uploads import Recogniser, lines_of, read_uploads, recognise
 
@@ -213,6 +214,42 @@ def test_who_did_not_ask_does_not_vote(advisor: Advisor) -> None:
     assert words("en")["vote_not_yours"] in " ".join(map(str, changes.values()))
     assert advisor.history is not None
     assert advisor.history.feedback(other.id) is None
+
+
+@pytest.mark.parametrize(
+    ("browser", "address", "conversation", "allowed"),
+    [
+        ("browser:a", "10.0.0.1", "browser:a", True),
+        ("browser:b", "127.0.0.1", "browser:a", False),
+        ("browser:b", "10.0.0.1", "", False),
+        ("browser:b", "127.0.0.1", "", True),
+        ("", "10.0.0.1", "browser:a", False),
+    ],
+)
+def test_without_keys_the_browser_that_asked_deletes(
+    browser: str, address: str, conversation: str, allowed: bool, advisor: Advisor
+) -> None:
+    page = page_of(advisor, TemplateAnswerer(advisor))
+    answer = advisor.ask(Ask(question="loss is nan", owner=conversation))
+    scope = {"client": (address, 1), "headers": [], "state": {"owner": browser}}
+    request: Any = SimpleNamespace(request=SimpleNamespace(scope=scope))
+    event: Any = SimpleNamespace(answer=answer.id)
+    changes = asyncio.run(page.forgotten(Session(), event, request))
+    assert (words("en")["delete_not_yours"] in " ".join(map(str, changes.values()))) != allowed
+    assert (advisor.answer(answer.id) is None) == allowed
+
+
+def test_the_frameworks_tracebacks_hold_nothing_of_what_exceptions_say(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mask_tracebacks()
+    for module in (queueing, route_utils, routes, utils):
+        try:
+            raise ValueError(TOKEN)
+        except ValueError:
+            module.traceback.print_exc()
+    assert caplog.text.count("ValueError") == 4
+    assert TOKEN not in caplog.text + capsys.readouterr().err
 
 
 def test_a_second_question_goes_on_with_the_conversation(advisor: Advisor) -> None:
