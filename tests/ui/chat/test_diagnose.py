@@ -248,7 +248,7 @@ def test_the_frameworks_tracebacks_hold_nothing_of_what_exceptions_say(
             raise ValueError(TOKEN)
         except ValueError:
             module.traceback.print_exc()
-    assert caplog.text.count("ValueError") == 4
+    assert len(caplog.records) == 4
     assert TOKEN not in caplog.text + capsys.readouterr().err
 
 

@@ -258,6 +258,13 @@ def test_signing_out_ends_the_session_of_a_key_of_the_settings(guarded: TestClie
     assert guarded.get("/config", headers={"cookie": again.partition(";")[0]}).status_code == 200
 
 
+def test_a_session_ends_when_its_key_is_taken_away(guarded: TestClient, advisor: Advisor) -> None:
+    guarded.post("/login", data={"key": SHARED})
+    session = {"cookie": f"{SESSION}={guarded.cookies[SESSION]}"}
+    assert client_of(advisor, "one").get("/config", headers=session).status_code == 401
+    assert client_of(advisor, SHARED).get("/config", headers=session).status_code == 200
+
+
 def test_no_made_up_session_opens(guarded: TestClient) -> None:
     for value in ("", ".", "9999999999.0000", "x" * 43, "s.invented"):
         assert guarded.get("/config", headers={"cookie": f"{SESSION}={value}"}).status_code == 401
