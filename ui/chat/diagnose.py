@@ -7,7 +7,6 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import gradio as gr
@@ -20,7 +19,6 @@ from trainmedic.service.access.slots import for_client
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Draft
 from trainmedic.service.question.request import Ask, Mode, safely_named
-from trainmedic.service.question.two_runs import comparable, sides_of
 from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.audit import READ
@@ -41,7 +39,8 @@ from trainmedic.ui.chat.session import (
     under,
 )
 from trainmedic.ui.chat.texts import Language, examples, words
-from trainmedic.ui.chat.uploads import Recogniser, WaitingFile, lines_of, read_uploads
+from trainmedic.ui.chat.uploads import lines_of, read_uploads
+from trainmedic.ui.chat.waiting import WaitingFiles
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.stored import answer_from
 
@@ -72,7 +71,7 @@ class DiagnosePage:
         self._context = context
         self._language = language
         self._words = words(language)
-        self._recogniser = Recogniser(lambda: context.advisor.read)
+        self._waiting = WaitingFiles(context, language)
 
     def build(self) -> gr.Blocks:
         t = self._words
@@ -182,7 +181,7 @@ class DiagnosePage:
         """Ask the typed text with its files. ``on_page`` is the id of the answer on the page."""
         text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
         sender = self._sender(request)
-        refusal = await self._counted(session, sender) or await self._refusal(text, paths, sender)
+        refusal = await self._counted(session, sender) or await self._waiting.refusal(text, paths, sender)
         if refusal:
             yield self._noticed(refusal)
             return
@@ -204,27 +203,6 @@ class DiagnosePage:
             return str(self._words["too_many_questions"])
         await sender.note("ask on the page")
         return ""
-
-    async def _recognised(self, paths: Sequence[str], sender: Sender) -> list[WaitingFile]:
-        """What the waiting files are; nothing if the sender has had too many read."""
-        if self._recogniser.unknown(paths) and not await sender.metered("attach on the page"):
-            return []
-        within_s = self._context.settings.request_timeout_s
-        return await self._recogniser.recognised(paths, sender.run, within_s)
-
-    async def _refusal(self, text: str, paths: Sequence[str], sender: Sender) -> str:
-        """Why a message is not worth sending; empty if it is."""
-        t, limit = self._words, self._context.settings.max_attachments
-        if len(paths) > limit:
-            return str(t["too_many_files"].format(count=limit))
-        if text.strip():
-            return ""
-        files = await self._recognised(paths, sender)
-        if not files:
-            return str(t["files_gone"].format(count=len(paths)) if paths else t["empty"])
-        if any(file.read and file.lines for file in files):
-            return ""
-        return str(t["nothing_readable"].format(names=t["reasons_joiner"].join(file.name for file in files)))
 
     def _noticed(self, text: str) -> Changes:
         return {self._notice: evidence.render("notice.html", self._language, text=text)}
@@ -424,21 +402,10 @@ class DiagnosePage:
     async def received(
         self, value: Mapping[str, Any] | None, session: Session, request: gr.Request | None = None
     ) -> Any:
-        """The chips of the waiting files: what each was recognised as, and of which run if there may be two.
-
-        Nothing is drawn if a later event of this tab has drawn them meanwhile.
-        """
-        session.chips_asked = number = session.chips_asked + 1
+        """Draw the waiting files."""
         text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
-        files = await self._recognised(paths, self._sender(request))
-        names = [item.name for item in files]
-        known = sides_of(text, names)
-        chosen = {item.index: session.sides[paths[item.index]] for item in files if paths[item.index] in session.sides}
-        files = [replace(item, side=chosen.get(item.index, known.get(item.name, ""))) for item in files]
-        if session.chips_drawn > number:
-            return gr.skip()
-        session.chips_drawn = number
-        return evidence.chips(files, self._language, compare=bool(chosen) or comparable(text, names))
+        chips = await self._waiting.chips(text, paths, session, self._sender(request))
+        return gr.skip() if chips is None else chips
 
     async def sided(
         self,

@@ -1,33 +1,22 @@
-"""Uploaded files: recognised before they are sent, read and deleted when they are."""
+"""Uploaded files: where they are, and that they are read once and deleted."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
 
-from cachetools import LRUCache
-
-from trainmedic.kb.engine.patches import Parse
 from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.kb.parse.compressed import expand
-from trainmedic.service.answering import Executor
-from trainmedic.service.question.request import safely_named
 
-PEEK = 200_000
-"""Bytes of a file that are used to recognise it before it is sent."""
 VARIABLE = "GRADIO_TEMP_DIR"
 """Gradio reads its upload folder from the environment only."""
-MOST_KNOWN = 4_096
-"""Recognised files that are remembered."""
+
 
 _expected: Counter[str] = Counter()
 _lock = Lock()
@@ -94,50 +83,6 @@ def _is_last(path: Path) -> bool:
     if remaining > 0:
         _expected[real] = remaining
     return remaining <= 0
-
-
-class Recogniser:
-    """Says what waiting files are. Each is read once, however often it is named: uploads never change."""
-
-    def __init__(self, read: Callable[[], Parse], most: int = MOST_KNOWN) -> None:
-        """``read``: within the bounds of the service, as these are texts that anybody may send."""
-        self._read = read
-        self._known: LRUCache[str, WaitingFile] = LRUCache(most)
-
-    def unknown(self, paths: Sequence[str]) -> bool:
-        """Whether any of these files has to be read."""
-        return any(path not in self._known and os.path.exists(path) for path in paths)
-
-    async def recognised(self, paths: Sequence[str], run: Executor, within_s: float) -> list[WaitingFile]:
-        """The files that are still there, as many as ``within_s`` is enough for; a slot is held for one at a time."""
-        end, found = time.monotonic() + within_s, list[WaitingFile]()
-        for index, path in enumerate(paths):
-            if path not in self._known:
-                if time.monotonic() > end:
-                    break
-                file = await run(partial(recognise, path, self._read()))
-                if file is None:
-                    continue
-                self._known[path] = file
-            if os.path.exists(path):
-                found.append(replace(self._known[path], index=index))
-        return found
-
-
-def recognise(path: str, read: Parse) -> WaitingFile | None:
-    """One waiting file as recognised; None if it is gone."""
-    try:
-        content = Path(path).read_bytes()
-    except OSError:
-        return None
-    if expanded := expand(content):
-        content = expanded.content
-    (safe,) = safely_named((Attachment(name=Path(path).name, content=b""),))
-    name = safe.name
-    start = content[:PEEK]
-    head = start[: start.rfind(b"\n") + 1] if len(content) > PEEK and b"\n" in start else start
-    (receipt,) = (item for item in read("", (Attachment(name=name, content=head),)).receipt.inputs if item.name == name)
-    return WaitingFile(name=name, kind=receipt.kind, lines=lines_of(content), read=receipt.read)
 
 
 def lines_of(content: str | bytes) -> int:

@@ -35,7 +35,8 @@ from gradio import queueing, route_utils, routes, skip, utils
 from trainmedic.ui.chat.diagnose import DiagnosePage
 from trainmedic.ui.chat.pages import mask_tracebacks
 from trainmedic.ui.chat.session import Session
-from trainmedic.ui.chat.uploads import Recogniser, lines_of, read_uploads, recognise
+from trainmedic.ui.chat.uploads import lines_of, read_uploads
+from trainmedic.ui.chat.waiting import Recogniser, recognise
 
 T = TypeVar("T")
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
