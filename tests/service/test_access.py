@@ -241,19 +241,6 @@ def test_a_session_lasts_as_long_as_the_secret_that_opened_it(keys: KeyStore) ->
     assert keys.of_session(opened, NOW + timedelta(hours=1)) is None
 
 
-def test_a_session_of_an_earlier_release_ends_when_its_key_is_rotated(engine: Engine) -> None:
-    keys, sessions = KeyStore(engine), SessionStore(engine)
-    key, _ = keys.new("ci", "ask")
-    secret, another = (
-        sessions.open(Session(principal=who, name="ci", scope="ask"), timedelta(hours=12))
-        for who in (f"key:{key.id}", "user:1")
-    )
-    assert sessions.find(secret) is not None
-    keys.rotate(key.id, timedelta(hours=1))
-    assert sessions.find(secret) is None
-    assert sessions.find(another) is not None
-
-
 def test_keys_are_managed_on_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
