@@ -30,7 +30,7 @@ from benchmarks.table import Row, Table
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.llm.model import ChatModel, Message, ModelOptions
+from trainmedic.service.llm.chat import ChatModel, Message, ModelOptions
 from trainmedic.service.llm.prompts import build
 from trainmedic.service.pipeline import Draft
 from trainmedic.service.settings import Settings
@@ -107,9 +107,9 @@ class Comparison:
         messages = await self.messages(prepared, self.ours)
         self.built.append((time.perf_counter() - started) * 1000)
         waiting = True
-        async with aclosing(self.ours.stream(messages, max_tokens=WRITTEN)) as deltas:
-            async for delta in deltas:
-                if waiting and delta.text:
+        async with aclosing(self.ours.stream(messages, max_tokens=WRITTEN)) as pieces:
+            async for piece in pieces:
+                if waiting and piece.text:
                     self.first.append((time.perf_counter() - started) * 1000)
                     waiting = False
 

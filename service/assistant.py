@@ -8,31 +8,29 @@ nothing to add, the answer is the advisor's own, with a notice that says which.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TypeAlias
 
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.service import pipeline
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.agent import investigate
 from trainmedic.service.answer.assemble import Written
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import Draft, Executor, ModelText, Parts, after_model, deltas, run_inline
 from trainmedic.service.dialogue.intent import Relation
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.llm.generation import Generation
-from trainmedic.service.llm.model import ChatModel, ModelError
+from trainmedic.service.llm.chat import ChatModel, Completion, ModelError
+from trainmedic.service.llm.generation import generated
+from trainmedic.service.llm.prompts import Prompt
 from trainmedic.service.llm.query_rewrite import rewritten_query
 from trainmedic.service.llm.rerank import choices_of, is_uncertain
 from trainmedic.service.llm.verified_text import failure_notice, opening_sections, verified_text
 
 SHORT = (Relation.ACKNOWLEDGEMENT, Relation.SOLVED)
 """Messages that need no model: nothing is asked."""
-Investigate: TypeAlias = Callable[[pipeline.Draft, Answer, ChatModel, Advisor, float, Executor], Parts]
-"""The text of one answer by an agent with tools; see `service.agent.agent.investigate`."""
 
 
 class Assistant:
@@ -45,18 +43,12 @@ class Assistant:
         *,
         restate: bool = True,
         rerank: bool = False,
-        load_agent: Callable[[], Investigate] | None = None,
     ) -> None:
-        """``rerank`` lets the model reorder uncertain causes (see `service.llm.rerank`).
-
-        ``load_agent`` imports the agent on first use (LangGraph takes about a second to load); without it, the mode
-        ``investigate`` writes like any other.
-        """
+        """``rerank`` lets the model reorder uncertain causes (see `service.llm.rerank`)."""
         self.advisor = advisor
         self.model = model
         self._restate = restate
         self._rerank = rerank
-        self._load_agent = load_agent
 
     async def stream(self, request: Ask, trace_id: str = "", run: Executor = run_inline) -> Parts:
         """The text in pieces, then the whole answer.
@@ -81,7 +73,7 @@ class Assistant:
             composed = await run(lambda: advisor.compose(final))
             # The final notices depend on the model.
             yield Draft(answer=replace(composed, notices=()), sources=draft.context.evidence.sources)
-            write = self._investigated if request.mode == "investigate" and self._load_agent else self._written
+            write = self._investigated if request.mode == "investigate" else self._written
             async with aclosing(write(draft, composed, advisor, self.model, started, run)) as parts:
                 async for part in parts:
                     if isinstance(part, Answer):
@@ -131,8 +123,6 @@ class Assistant:
         run: Executor,
     ) -> Parts:
         """The steps and the text of an investigation; the advisor's text if it fails."""
-        assert self._load_agent is not None
-        investigate = await run(self._load_agent)
         async with aclosing(investigate(draft, composed, model, advisor, started, run)) as parts:
             async for part in parts:
                 yield _timed(part, started) if isinstance(part, Answer) else part
@@ -155,16 +145,22 @@ class Assistant:
             nothing = Written(notices=(messages("nothing_to_write", language),))
             yield _timed(advisor.compose(draft, nothing), started)
             return
-        generation = Generation(draft, model)
-        text = ModelText(lambda: opening_sections(draft, generation.prompt.sources))
+        prompt: Prompt
+        first: float | None = None
+        text = ModelText(lambda: opening_sections(draft, prompt.sources))
         try:
-            async with aclosing(generation.pieces(started + model.options.timeout_s)) as pieces:
-                async for piece in pieces:
-                    for delta in text.write(piece):
-                        yield delta
-            name = await model.name()
-            written = verified_text(draft, generation.prompt, generation.draft, name, cut=generation.cut)
-            answer = advisor.compose(draft, replace(written, usage=MappingProxyType(dict(generation.usage))))
+            async with aclosing(generated(draft, model, started + model.options.timeout_s)) as parts:
+                async for part in parts:
+                    if isinstance(part, Prompt):
+                        prompt = part
+                    elif isinstance(part, Completion):
+                        completion = part
+                    else:
+                        first = first or time.perf_counter()
+                        for delta in text.write(part):
+                            yield delta
+            written = verified_text(draft, prompt, completion.text, await model.name(), cut=completion.cut)
+            answer = advisor.compose(draft, replace(written, usage=MappingProxyType(dict(completion.usage))))
             for delta in text.end(after_model(answer)):
                 yield delta
         except ModelError as failure:
@@ -172,7 +168,7 @@ class Assistant:
         if answer.mode == "deterministic":
             for delta in text.replace(composed, answer.notices[0]):
                 yield delta
-        yield _timed(answer, started, generation.first)
+        yield _timed(answer, started, first)
 
 
 def _timed(answer: Answer, started: float, first: float | None = None) -> Answer:

@@ -27,12 +27,11 @@ from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inl
 from trainmedic.service.api.app import create_app
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.observers.webhook import Webhook
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import OURS, History
 from trainmedic.service.storage.memory import Memory
-from trainmedic.ui.app import load_agent
 from trainmedic.ui.cli import main
 from trainmedic.ui.context import AppContext
 
@@ -151,7 +150,7 @@ def test_nothing_that_a_page_shows_or_keeps_holds_the_secret(page: DiagnosePage,
         ]
         link = re.search(r'data-answer="(\w+)"', str(found[-1]))
         assert link is not None
-        again = await page._recalled(link[1], Session())
+        again = await page._recalled(link[1], Session(), page._sender(None))
         return [*found, {widget.elem_id: widget_text(value) for widget, value in again.items() if widget.elem_id}]
 
     text = str(asyncio.run(shown()))
@@ -210,7 +209,7 @@ def test_nothing_that_is_told_to_slack_holds_the_secret(
             files = [strict.upload(a.name, a.content) for a in texts]
             said = strict.says(f"<@U0BOT> {QUESTION.format(secret)}", files=files)
             await strict.until_said("Cause found", thread_ts=said.ts)
-            while bot.questions.tasks.running:
+            while bot.handler.tasks.running:
                 await asyncio.sleep(0.01)
 
     asyncio.run(act())
@@ -278,7 +277,7 @@ def test_no_prompt_holds_the_secret(kept: Advisor, kind: str, mode: Any) -> None
         ) as fake:
             model = ChatModel(ModelOptions(base_url=fake.url, timeout_s=20.0, first_token_s=20.0))
             try:
-                assistant = Assistant(kept, model, load_agent=load_agent)
+                assistant = Assistant(kept, model)
                 first = Ask(question=QUESTION.format(secret), attachments=files, mode=mode)
                 answer = await final_answer(assistant.stream(first, "", run_inline))
                 again = Ask(question=f"and {secret}?", conversation_id=answer.conversation_id, mode=mode)

@@ -19,11 +19,10 @@ from trainmedic.service.answering import final_answer, run_inline
 from trainmedic.service.api.app import create_app
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import Feedback, History
 from trainmedic.service.storage.memory import Memory
-from trainmedic.ui.app import load_agent
 from trainmedic.ui.watch.alarm import Alarm
 from trainmedic.ui.watch.notify import for_others
 from trainmedic.ui.watch.watcher import Diagnosis
@@ -101,7 +100,7 @@ def test_no_model_is_told_who_or_where(kept: Advisor, mode: str) -> None:
         with FakeModel(reply, forms=[form({"question": "loss is nan", "symptoms": []})]) as fake:
             model = ChatModel(ModelOptions(base_url=fake.url, timeout_s=20.0, first_token_s=20.0))
             try:
-                assistant = Assistant(kept, model, load_agent=load_agent)
+                assistant = Assistant(kept, model)
                 request = Ask(question=QUESTION, attachments=FILES, mode="investigate" if mode != "auto" else "auto")
                 await final_answer(assistant.stream(request, "", run_inline))
             finally:

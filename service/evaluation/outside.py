@@ -248,7 +248,7 @@ def was_given(fact: str, incident: Incident) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutsideFigures:
-    """The figures over some results; see `docs/evaluation.md`."""
+    """The figures over some results; see `docs/know/evaluation.md`."""
 
     first: Share
     in_three: Share

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from trainmedic.service.answer.differential import Reasons
-from trainmedic.service.llm.model import ChatModel, Message, ModelError
+from trainmedic.service.llm.chat import ChatModel, Message, ModelError
 from trainmedic.service.llm.prompts.build import MAX_QUESTION, excerpt, without_identities
 from trainmedic.service.llm.prompts.data_marks import data_mark, delimited
 from trainmedic.service.pipeline import Draft

@@ -29,12 +29,11 @@ from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import Delta
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.llm.prompts import Prompt, build, system_text
 from trainmedic.service.llm.verified_text import grounding_of, verified_text
 from trainmedic.service.llm.verify import verify
 from trainmedic.service.pipeline import Draft
-from trainmedic.ui.app import load_agent
 
 SET = Path(__file__).parents[1] / "injection" / "attempts.jsonl"
 ATTEMPTS: list[dict[str, str]] = [json.loads(line) for line in SET.read_text(encoding="utf-8").splitlines()]
@@ -257,9 +256,7 @@ def test_over_the_wire_nothing_leaks_while_it_streams(knowledge_advisor: Advisor
         streamed, answer = "", None
         try:
             request = injected(asked(CHOSEN[0], attempt["language"]), attempt)
-            async with aclosing(
-                Assistant(advisor, model, restate=False, load_agent=load_agent).stream(request)
-            ) as parts:
+            async with aclosing(Assistant(advisor, model, restate=False).stream(request)) as parts:
                 async for part in parts:
                     if isinstance(part, Answer):
                         answer = part

@@ -23,12 +23,13 @@ from tests.incidents import INCIDENTS
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.model.report_view import ReportView
 from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.store.vectors import Vectors
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.langchain import KnowledgeRetriever, documents, knowledge_tools, vector_store
 
 ROOT = Path(__file__).parent.parent.parent
-GUIDE = ROOT / "docs" / "langchain.md"
+GUIDE = ROOT / "docs" / "connect" / "python.md"
 KTO = INCIDENTS[0]
 FILES = [{"name": file.name, "content": str(file.content)} for file in KTO.files]
 SECRET = "hf_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z"
@@ -108,7 +109,8 @@ def test_a_vector_store_is_a_copy(knowledge_advisor: Advisor) -> None:
 
 def test_there_is_no_vector_store_before_the_passages_are_embedded(knowledge_advisor: Advisor) -> None:
     knowledge = knowledge_advisor.knowledge
-    words = Advisor(replace(knowledge, index=knowledge.index.without_vectors()), parse)
+    nothing = Vectors(knowledge.embedder.identity.dimension)
+    words = Advisor(replace(knowledge, index=replace(knowledge.index, vectors=nothing)), parse)
     with pytest.raises(StoreError, match="not embedded yet"):
         vector_store(words)
 
@@ -271,7 +273,9 @@ def test_the_examples_of_the_guide_run(
     knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("trainmedic.ui.app.build_advisor", lambda settings, with_history: knowledge_advisor)
-    examples = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
+    examples = re.findall(
+        r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8").partition("\n## LangChain\n")[2], re.S
+    )
     assert len(examples) == 8
     space: dict[str, Any] = {}
     for number, example in enumerate(examples, start=1):

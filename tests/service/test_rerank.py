@@ -13,7 +13,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import final_answer, run_inline
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.llm.rerank import is_uncertain, prompt
 from trainmedic.service.ranking.inference import Cause, Differential
 from trainmedic.service.ranking.reranked import REORDERED, Choice, reranked

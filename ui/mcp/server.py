@@ -28,8 +28,8 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report_view import ReportView
 from trainmedic.kb.pages.render import render_cause, render_rule
 from trainmedic.kb.trace import trace_of
+from trainmedic.service.access.principals import ANYBODY
 from trainmedic.service.answer.schema import Answer, AuditView, DiffView, MessagesView, StepView
-from trainmedic.service.api.access import ANYBODY
 from trainmedic.service.api.resources import Hits
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.mcp.local_files import LocalFiles

@@ -17,7 +17,7 @@ from trainmedic.kb.model.place import Source as Pasted
 from trainmedic.service.answer.differential import Reasons
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.what_if import settled
-from trainmedic.service.llm.model import Message
+from trainmedic.service.llm.chat import Message
 from trainmedic.service.llm.prompts.data_marks import data_mark, delimited
 from trainmedic.service.llm.prompts.sources import Source, case_text, considered, more_text, seen_at, sources_of
 from trainmedic.service.pipeline import Draft
