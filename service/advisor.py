@@ -9,11 +9,11 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from trainmedic.kb.comparison.run_diff import Side
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.mechanism import origin_id
 from trainmedic.kb.engine.patches import Parse, patched, reread, unstarted, with_patches
-from trainmedic.kb.engine.run_diff import Side
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, StoreError
 from trainmedic.kb.identities import identities_of, mask_identities

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
 
-from trainmedic.kb.engine.defect import DefectSet
+from trainmedic.kb.audit.defect import DefectSet
 from trainmedic.kb.engine.mechanism import MechanismSet
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.error_messages.advice import load_advice

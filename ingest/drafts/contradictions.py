@@ -12,7 +12,7 @@ from trainmedic.ingest.drafts.options import wrong_options
 from trainmedic.ingest.drafts.refuted import refuted
 from trainmedic.ingest.drafts.releases import wrong_releases
 from trainmedic.ingest.drafts.statements import statements
-from trainmedic.kb.engine.defect import DefectSet
+from trainmedic.kb.audit.defect import DefectSet
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence

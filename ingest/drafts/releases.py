@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from trainmedic.ingest.drafts.draft import Draft, Mark
 from trainmedic.ingest.drafts.likeness import denies
 from trainmedic.ingest.drafts.statements import Statement
-from trainmedic.kb.engine.defect import DefectSet
+from trainmedic.kb.audit.defect import DefectSet
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Text

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from trainmedic.kb.engine.audit import DefectMatch, closeness, wordings
-from trainmedic.kb.engine.curve_comparison import CurveParting, partings
+from trainmedic.kb.audit.audit import DefectMatch, closeness, wordings
+from trainmedic.kb.audit.lock_comparison import CLOSE, compare
+from trainmedic.kb.comparison.curve_comparison import CurveParting, partings
 from trainmedic.kb.engine.facts import BATCH, RECOGNISED, Facts, version_text
-from trainmedic.kb.engine.lock_comparison import CLOSE, compare
 from trainmedic.kb.engine.mechanism import COMMONNESS, Mechanism, OriginState, Weighed, origin_id, weigh_all
 from trainmedic.kb.engine.values import UNKNOWN, equal, show
 from trainmedic.kb.frameworks.canonical import name_of
