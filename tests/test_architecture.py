@@ -48,7 +48,7 @@ PURE = (
     "kb/engine/fixes.py",
     "kb/engine/edits.py",
     "kb/engine/patches.py",
-    "kb/engine/silence.py",
+    "kb/engine/prefilter.py",
     "kb/language.py",
     "kb/negation.py",
     "kb/sentences.py",

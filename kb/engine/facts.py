@@ -15,7 +15,6 @@ from typing import Any, TypeVar, cast
 from trainmedic.kb.engine.graphics_cards import cards
 from trainmedic.kb.engine.log_text import Haystack
 from trainmedic.kb.engine.memory_places import out_of_memory, size_of
-from trainmedic.kb.engine.said import Said
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Key, show, unresolved
 from trainmedic.kb.frameworks.batch import batch
 from trainmedic.kb.frameworks.catalogue import pins
@@ -44,7 +43,7 @@ class Facts:
     ``concepts`` are those of the glossary that the question names without denying them.
     """
 
-    __slots__ = ("_options", "_shared", "concepts", "evidence", "haystack", "known", "run", "said_marks")
+    __slots__ = ("_options", "_shared", "concepts", "evidence", "haystack", "known", "run")
 
     def __init__(
         self,
@@ -61,8 +60,6 @@ class Facts:
         self._options: dict[str, tuple[Option, ...]] | None = None
         self.haystack = haystack or Haystack(evidence)
         self._shared: dict[str, Any] = {}
-        self.said_marks: Said | None = None
-        """What `kb.engine.silence` found the evidence to speak of, once it has looked."""
 
     def once(self, name: str, compute: Callable[[Facts], T]) -> T:
         """A value that several rules share, computed once per run. ``name`` is the caller's module."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, cast
@@ -11,7 +11,6 @@ from trainmedic.kb.engine.expressions import Expression
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.placeholders import Template
-from trainmedic.kb.engine.spoken import ConditionIndex
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.report import Reference, Safety, Severity, Text
 from trainmedic.kb.model.run import Scalar
@@ -72,7 +71,6 @@ class RuleSet:
     rules: tuple[Rule, ...]
     failures: tuple[PageProblem, ...] = ()
     version: str = ""
-    _index: dict[str, ConditionIndex[Rule]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def for_framework(self, framework: str | None) -> tuple[Rule, ...]:
@@ -83,13 +81,6 @@ class RuleSet:
             if rule.status != "deprecated"
             and ("framework" not in rule.applies or framework in rule.applies["framework"])
         )
-
-    def decidable(self, framework: str | None, facts: Facts) -> Iterator[Rule]:
-        """The rules of `for_framework` but those that cannot be told because the evidence says nothing about them."""
-        key = framework or ""
-        if key not in self._index:
-            self._index[key] = ConditionIndex(self.for_framework(framework), lambda rule: rule.condition)
-        return self._index[key].decidable(facts)
 
     @property
     def ids(self) -> tuple[str, ...]:
