@@ -44,6 +44,38 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderSpec:
+    """Who takes some of a run's options, if the list of what it knows is closed: see ``[[readers]]`` in the README."""
+
+    of: tuple[str, ...]
+    how: str
+    strict: bool = True
+    owners: tuple[str, ...] = ()
+    recognised: bool = False
+    program: str = ""
+    scope: str = ""
+    classes: str = ""
+    keys: str = ""
+    having: tuple[str, ...] = ()
+    having_any: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+    unless: str = ""
+    unless_text: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineArguments:
+    """Options below a ``prefix`` that the framework hands to an inference engine as they are, except ``unless``."""
+
+    engine: str
+    prefix: str
+    how: str
+    owner: str
+    unless: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     name: str
     title: str
@@ -67,7 +99,16 @@ class Profile:
     lenient: bool = False
     needs_file: bool = False
     tree: bool = False
+    dotted: bool = False
+    nested: tuple[str, ...] = ()
     free: str = ""
+    open: str = ""
+    sampled: bool = False
+    converts: bool = False
+    still_taken: tuple[str, ...] = ()
+    translates: str = ""
+    leftovers: str = ""
+    alias_prefix: str = ""
     abbreviations: bool = False
     bare_module: bool = False
     overrides: tuple[str, ...] = ()
@@ -79,6 +120,8 @@ class Profile:
     idle: tuple[str, ...] = ()
     commands: Commands = Commands()
     programs: tuple[Program, ...] = ()
+    readers: tuple[ReaderSpec, ...] = ()
+    engine_arguments: EngineArguments | None = None
     classes: Mapping[str, str] = field(default_factory=dict)
     weak_classes: Mapping[str, str] = field(default_factory=dict)
     trainers: Mapping[str, Any] = field(default_factory=dict)
@@ -135,6 +178,9 @@ def load(path: Path) -> Profile:
     values.setdefault("modules", [name.replace("-", "_")])
     values["commands"] = Commands(**_frozen(values.get("commands", {})))
     values["programs"] = tuple(Program(**each) for each in values.get("programs", ()))
+    values["readers"] = tuple(ReaderSpec(**_frozen(each)) for each in values.get("readers", ()))
+    if "engine_arguments" in values:
+        values["engine_arguments"] = EngineArguments(**_frozen(values["engine_arguments"]))
     values["algorithm_options"] = {
         option: ALGORITHMS["values"][words] if isinstance(words, str) else words
         for option, words in values.get("algorithm_options", {}).items()
