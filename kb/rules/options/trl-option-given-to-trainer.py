@@ -34,9 +34,8 @@ def check(facts: Facts) -> Outcome:
     options = [option for option in facts.run.options if option.scope in _CONFIGS and option.key not in _TAKES]
     moved = [option for option in options if option.key != "tokenizer" and _field(option)]
     renamed = [option for option in options if option.key == "tokenizer"]
-    if not (moved or renamed) or any(
-        own_class(facts, scope, _LIBRARIES) for scope in {option.scope for option in options}
-    ):
+    scopes = {option.scope for option in options}
+    if not (moved or renamed) or any(own_class(facts, scope, _LIBRARIES) for scope in scopes):
         return CLEAR
     version = facts.evidence.versions.get("trl")
     since = facts.version("trl", ">=0.13.0" if moved else ">=0.16.0")

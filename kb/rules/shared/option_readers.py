@@ -87,9 +87,8 @@ class _Readers:
         if arguments is None or not option.key.startswith(arguments.prefix) or option.origin is Origin.DUMP:
             return None
         name = option.key.removeprefix(arguments.prefix)
-        if not (
-            self._is_flag_of_trainer(option) if arguments.how == "argparse" else self._is_argument(name, arguments)
-        ):
+        by_command = arguments.how == "argparse"
+        if not (self._is_flag_of_trainer(option) if by_command else self._is_argument(name, arguments)):
             return None
         return self._reader(arguments.engine, arguments.how, (arguments.owner,)), name
 
@@ -116,9 +115,8 @@ class _Readers:
         """The first reader of the profiles whose program, file or class this is, unless something speaks against it."""
         for catalogue, spec in _specs(_PLACES.get(option.origin, "")):
             if self._is_read(option, catalogue, spec):
-                return (
-                    None if self._is_in_doubt(option.scope, catalogue, spec) else self._made_of(option, catalogue, spec)
-                )
+                in_doubt = self._is_in_doubt(option.scope, catalogue, spec)
+                return None if in_doubt else self._made_of(option.scope, catalogue, spec)
         return None
 
     def _is_read(self, option: Option, catalogue: str, spec: ReaderSpec) -> bool:
@@ -148,11 +146,11 @@ class _Readers:
         files = (Origin.YAML, Origin.JSON)
         return frozenset(option.key.partition(".")[0] for option in self.run.options if option.origin in files)
 
-    def _made_of(self, option: Option, catalogue: str, spec: ReaderSpec) -> Reader:
+    def _made_of(self, scope: str, catalogue: str, spec: ReaderSpec) -> Reader:
         owners = spec.owners
         program = _pattern(spec.program)
         if spec.classes:
-            owners = (option.scope,)
+            owners = (scope,)
         elif program.groups and (match := program.search(self.entry)):
             owners = (match[1],)
         return self._reader(catalogue, spec.how, owners, spec.strict)

@@ -174,7 +174,7 @@ def _absent(reader: Reader, catalogue: Table, name: str) -> Verdict:
 
 
 def _may_be_taken(reader: Reader, catalogue: Table, name: str) -> bool:
-    """Whether a name that no catalogued release has may still be one: of a fork, of a free section, of another reader."""
+    """Whether a name that no catalogued release has may be one of a fork, a free section or another reader."""
     profile = profiles()[reader.catalogue]
     if not name[:1].isalpha() or (profile.open and re.search(profile.open, name)):
         return True
