@@ -123,7 +123,8 @@ def _implied(draft: Draft) -> None:
     """What the profile says that the framework's code sets, unless it is written."""
     for each in draft.profile.implies if draft.profile is not None else ():
         holds = draft.value(each.when) is True if each.when else not draft.partial
-        if holds and each.set not in draft.settings and draft.stage != (each.unless_stage or None):
+        excluded = bool(each.unless_stage) and draft.stage == each.unless_stage
+        if holds and not excluded and each.set not in draft.settings:
             draft.put(each.set, each.value, each.source, each.when or None)
 
 

@@ -46,9 +46,9 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderSpec:
-    """Who takes some of a run's options, if the list of what it knows is closed: see ``[[readers]]`` in the README."""
+    """Who takes some of a run's options, if the list of what it knows is closed: see ``readers`` in the README."""
 
-    of: tuple[str, ...]
+    of: str
     how: str
     strict: bool = True
     owners: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Who reads an option that a user wrote: the question behind the option rules. The profiles say it (``[[readers]]``).
+"""Who reads an option that a user wrote: the question behind the option rules. The profiles say it (``readers``).
 
 Only readers whose list of options is closed and catalogued count: a framework's own command, its own configuration
 file, its own classes. A user's own script may have options of its own, so it has no reader.
@@ -164,8 +164,9 @@ class _Readers:
 @cache
 def _specs(place: str) -> tuple[tuple[str, ReaderSpec], ...]:
     """The catalogues and readers of a command, of overrides, of files or of calls; those that a program names first."""
-    specs = [(name, spec) for name, profile in profiles().items() for spec in profile.readers if place in spec.of]
-    return tuple(sorted(specs, key=lambda each: (not each[1].program, not each[1].recognised)))
+    specs = ((profile.name, spec) for profile in profiles().values() for spec in profile.readers)
+    ordered = sorted(specs, key=lambda each: (not each[1].program, not each[1].recognised))
+    return tuple(each for each in ordered if place in each[1].of.split())
 
 
 @lru_cache(maxsize=512)
