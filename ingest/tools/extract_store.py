@@ -175,10 +175,9 @@ def write_side_tables(catalogue: Mapping[str, Any], folder: Path) -> list[Path]:
         }
         for framework, table in sorted(catalogue.get("_pins", {}).items())
     }
-    templates = catalogue.get("_llamafactory_templates", {})
     written = []
     (folder / "data").mkdir(parents=True, exist_ok=True)
-    for name, value in (("renames", renames), ("pins", pins), ("templates", templates)):
+    for name, value in (("renames", renames), ("pins", pins)):
         path = folder / "data" / f"_{name}.json"
         rows = [f'"{key}": {_dump(value[key])}' for key in value]
         path.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
