@@ -79,18 +79,6 @@ class MessageIndex:
     def __len__(self) -> int:
         return sum(map(len, self.tables))
 
-    def entry(self, package: str, literal: str) -> Entry | None:
-        """The latest message of a package that contains a literal text; None if there is none."""
-        for table in self.tables:
-            if table.package == package:
-                entries = (table.entry(number) for number in range(len(table)))
-                return max(
-                    (entry for entry in entries if literal in entry.literal),
-                    key=lambda entry: table.releases.index(entry.last),
-                    default=None,
-                )
-        return None
-
     def entries(self, package: str = "", terms: Sequence[str] = (), version: str = "") -> Iterator[Entry]:
         """The messages of a package (empty: of all) that contain every term, and that a release may print."""
         for table in self.tables:

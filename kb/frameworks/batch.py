@@ -27,40 +27,38 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """The sizes of a run; None if unknown. ``accumulation_exact`` is False if the division leaves a remainder."""
+    """The sizes of a run; None if unknown."""
 
     world_size: Known | None = None
     data_parallel: Known | None = None
     accumulation: Known | None = None
     global_batch: Known | None = None
-    accumulation_exact: bool | None = None
 
 
 def batch(settings: Mapping[str, Setting], framework: str | None, algorithm: str | None = None) -> Batch:
     numbers, profile = _Numbers(settings), profiles().get(framework or "")
     world = _world(numbers, profile)
     parallel = _data_parallel(numbers, world)
-    whole, exact, accumulation = None, None, None
+    whole: Known | None = None
+    accumulation: Known | None = None
     match profile.batch if profile is not None else "":
         case "multiplied":
             accumulation = _hf_accumulation(numbers, profile, algorithm, world)
             whole = _product(numbers, accumulation, parallel)
-            exact = True if accumulation else None
         case "divided by ranks":
             whole = numbers.written("global_batch", "train batch size")
-            exact, accumulation = _openrlhf_accumulation(numbers, whole, world)
+            accumulation = _openrlhf_accumulation(numbers, whole, world)
         case "divided":
             whole = numbers.written("global_batch", "global batch size")
-            exact, accumulation = _micro_batches(numbers, whole, parallel)
+            accumulation = _micro_batches(numbers, whole, parallel)
         case "prompts" if algorithm != "sft":
             whole = _mini_batch(numbers)
-            exact, accumulation = _micro_batches(numbers, whole, parallel)
+            accumulation = _micro_batches(numbers, whole, parallel)
     return Batch(
         world_size=world,
         data_parallel=parallel,
         accumulation=accumulation,
         global_batch=whole,
-        accumulation_exact=exact,
     )
 
 
@@ -146,20 +144,17 @@ def _data_parallel(numbers: _Numbers, world: Known | None) -> Known | None:
     return _join(numbers, world.value // product, how, used, world)
 
 
-def _openrlhf_accumulation(
-    numbers: _Numbers, whole: Known | None, world: Known | None
-) -> tuple[bool | None, Known | None]:
-    """(whether it divides, global × ring × tensor ÷ (micro × world), rounded down)."""
+def _openrlhf_accumulation(numbers: _Numbers, whole: Known | None, world: Known | None) -> Known | None:
+    """Global × ring × tensor ÷ (micro × world), rounded down."""
     micro = numbers.number("micro_batch")
     ring, tensor = numbers.one("sequence_parallel"), numbers.one("tensor_parallel")
     if world is None or whole is None or micro is None or ring is None or tensor is None:
-        return None, None
+        return None
     above, below = whole.value * ring * tensor, micro * world.value
     divisor = f"({micro} × {world.value} ranks)" if ring * tensor == 1 else f"({micro} × {world.value})"
     parts = [name for name in ("sequence_parallel", "tensor_parallel") if numbers.one(name) != 1]
     names = ("global_batch", "micro_batch", *parts)
-    accumulation = _join(numbers, above // below, f"{above} ÷ {divisor}", names, world)
-    return above % below == 0 and above >= below, accumulation
+    return _join(numbers, above // below, f"{above} ÷ {divisor}", names, world)
 
 
 def _hf_accumulation(
@@ -204,19 +199,11 @@ def _mini_batch(numbers: _Numbers) -> Known | None:
     return numbers.known(prompts * samples, how, "global_batch", "num_generations")
 
 
-def _micro_batches(numbers: _Numbers, whole: Known | None, parallel: Known | None) -> tuple[bool | None, Known | None]:
-    """(whether it divides, global batch ÷ (micro batch × data parallel))."""
+def _micro_batches(numbers: _Numbers, whole: Known | None, parallel: Known | None) -> Known | None:
+    """Global batch ÷ (micro batch × data parallel), rounded down."""
     micro = numbers.number("micro_batch")
     dynamic = numbers.settings.get("dynamic_batch")
     if whole is None or parallel is None or micro is None or (dynamic is not None and dynamic.value is True):
-        return None, None
-    share = micro * parallel.value
-    count = _join(
-        numbers,
-        whole.value // share,
-        f"{whole.value} ÷ ({micro} × {parallel.value})",
-        ("micro_batch",),
-        whole,
-        parallel,
-    )
-    return whole.value % share == 0 and whole.value >= share, count
+        return None
+    how = f"{whole.value} ÷ ({micro} × {parallel.value})"
+    return _join(numbers, whole.value // (micro * parallel.value), how, ("micro_batch",), whole, parallel)
