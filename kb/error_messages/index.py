@@ -123,7 +123,7 @@ class MessageIndex:
             anchor -= template.count("`", 0, anchor)
             template = template.replace("`", "")
         parts, holes = split(template)
-        match = _matched(parts, *_place_of_anchor(template, parts, anchor), text, word)
+        match = _matched(parts, *_place_of_anchor(template, anchor), text, word)
         if match is None:
             return None
         bounds, literal, whole = match
@@ -209,7 +209,7 @@ def _raw_length(raw: str, count: int, *, end: bool) -> int:
     return at
 
 
-def _place_of_anchor(template: str, parts: Sequence[str], anchor: int) -> tuple[int, int]:
+def _place_of_anchor(template: str, anchor: int) -> tuple[int, int]:
     """(part, offset in the part) of the anchor, which holds no brace."""
     before = split(template[:anchor] + "\x03")[0]
     part = len(before) - 1

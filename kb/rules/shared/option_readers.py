@@ -83,7 +83,8 @@ class _Readers:
 
     def handed_on(self, option: Option) -> tuple[Reader, str] | None:
         """The engine that gets an option from the trainer, and its name there; None if the trainer keeps it."""
-        arguments = profiles()[self.framework].engine_arguments if self.framework in profiles() else None
+        profile = profiles().get(self.framework or "")
+        arguments = profile.engine_arguments if profile is not None else None
         if arguments is None or not option.key.startswith(arguments.prefix) or option.origin is Origin.DUMP:
             return None
         name = option.key.removeprefix(arguments.prefix)

@@ -161,7 +161,7 @@ def _absent(reader: Reader, catalogue: Table, name: str) -> Verdict:
         first, last = line["life"][0], line["life"][1]
         release = reader.exact if known is catalogue else reader.inherits
         if release is None:
-            release = _standing(reader, known)
+            release = _standing(reader)
         if release is None or not _examined(known, release):
             return Verdict(OPEN, spelled)
         info = find_option(known.framework, spelled)
@@ -222,7 +222,7 @@ def _translated(reader: Reader, name: str) -> bool:
     return older is not None and name in older.names and (reader.low is None or permits(releases, reader.low))
 
 
-def _standing(reader: Reader, known: Table) -> str | None:
+def _standing(reader: Reader) -> str | None:
     """The oldest release of transformers that the framework allows: none of those allowed has the name."""
     if reader.exact is None:
         return None
