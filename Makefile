@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TYPED := .cache/typing/trainmedic
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 HOST ?= 127.0.0.1
 PORT ?= 8000
@@ -14,7 +15,7 @@ FAST := tests/parse tests/rules tests/cases tests/frameworks tests/glossary test
 COVERING := tests/parse tests/rules tests/mechanisms tests/defects tests/test_mask.py tests/test_identities.py tests/test_run_diff.py \
   tests/service/test_verify.py
 
-.PHONY: help install serve wheel bundle secrets test test-rest test-fast coverage test-vllm test-deployment test-load lint format bench clean
+.PHONY: help install serve wheel bundle secrets test test-rest test-fast coverage test-vllm test-deployment test-load lint types format bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -38,19 +39,19 @@ $(VENV)/.python:
 	@touch $@
 
 # The default: no torch, no CUDA.
-$(VENV)/.installed: $(VENV)/.python pyproject.toml constraints.txt
+$(VENV)/.installed: $(VENV)/.python pyproject.toml setup.py constraints.txt
 	@echo "installing into $(VENV); the first time this takes a minute or two"
-	$(PIP) --editable '.[ui,slack,mcp,ingest,postgres,otel]'
+	$(PIP) --editable '.[ui,slack,mcp,notify,ingest,postgres,otel]'
 	@touch $@
 
 # Torch first and alone: a range that admits newer releases would bring several GB of CUDA packages with it.
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) 'torch>=2.2,<2.14'
-	$(PIP) --editable '.[ui,slack,mcp,ingest,bulk,milvus,otel,postgres,st,dev]'
+	$(PIP) --editable '.[ui,slack,mcp,notify,ingest,bulk,milvus,otel,postgres,st,dev]'
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
-	$(PIP) --editable '.[ui,slack,mcp,ingest,bulk,milvus,otel,postgres,st,dev,bench]'
+	$(PIP) --editable '.[ui,slack,mcp,notify,ingest,bulk,milvus,otel,postgres,st,dev,bench]'
 	@touch $@
 
 # The index of the shipped pages, as part of the package. Later starts embed only pages that have changed since.
@@ -104,10 +105,17 @@ test-deployment: $(VENV)/.installed-dev
 test-load: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -s tests/load
 
-lint: $(VENV)/.installed-dev
+lint: $(VENV)/.installed-dev types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-dev $(TYPED)
 	$(BIN)/mypy
+
+# The package as it is installed, for mypy, which follows no editable install.
+$(TYPED): setup.py
+	@mkdir -p $@
+	@for name in trainmedic/*.py trainmedic/py.typed kb service ingest ui; do ln -sfn "$(CURDIR)/$$name" $@; done
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .

@@ -22,9 +22,9 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.dialogue.query import Facets, Query, build_query
+from trainmedic.service.dialogue.request import Ask, safely_named
 from trainmedic.service.evaluation.causes import Item, Share, evaluate, read_items, share
-from trainmedic.service.question.query import Facets, Query, build_query
-from trainmedic.service.question.request import Ask, safely_named
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_advisor
@@ -50,7 +50,7 @@ def without_facets(advisor: Advisor) -> Advisor:
     weights = advisor.knowledge.weights
     facets = ("framework_", "algorithm_", "family_", "version_", "settings")
     values = {name: 0.0 if name.startswith(facets) else value for name, value in weights.weights.items()}
-    return WithoutFacets(replace(advisor.knowledge, weights=replace(weights, weights=values)))
+    return WithoutFacets(replace(advisor.knowledge, weights=replace(weights, weights=values)), advisor.read)
 
 
 def one_list(advisor: Advisor, rank: str) -> Order:
@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     advisor = build_advisor(Settings(), with_history=False)
     whole: Mapping[str, Callable[[Ask], object]] = {
         "everything": advisor.ask,
-        "no rules": WithoutRules(advisor.knowledge).ask,
+        "no rules": WithoutRules(advisor.knowledge, advisor.read).ask,
         "no facets": without_facets(advisor).ask,
     }
     print("| variant | first | in three | f1 | false answers |\n|---|---|---|---|---|")

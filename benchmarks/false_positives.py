@@ -1,6 +1,6 @@
 """Findings of every rule on the configs and launch scripts shipped with the frameworks.
 
-    python -m benchmarks.false_positives openrlhf:v0.8.11:PATH/TO/OpenRLHF trl:v1.9.0:… > docs/rules/README.md
+    python -m benchmarks.false_positives openrlhf:v0.8.11:PATH/TO/OpenRLHF trl:v1.9.0:… > docs/know/examples.md
 
 Each argument is framework:tag:checkout (a clone or its git directory; nothing is checked out, nothing is executed).
 Every file is checked twice: alone, and together with the version of the tag. The shipped examples are presumed
@@ -118,12 +118,14 @@ def markdown(tallies: dict[str, Tally], problems: Sequence[tuple[str, str, Findi
         counts.update(tally.fired or {})
     lines += [
         "",
-        "## Every rule",
+        "## Rules that fired",
+        "",
+        f"{sum(counts[rule.id] > 0 for rule in rules.rules)} of {len(rules.rules)} rules; the others fired on no file.",
         "",
         "| rule | severity | files it fired on | rate | where |",
         "|---|---|---|---|---|",
     ]
-    for rule in sorted(rules.rules, key=lambda rule: (rule.family, rule.id)):
+    for rule in sorted((rule for rule in rules.rules if counts[rule.id]), key=lambda rule: (rule.family, rule.id)):
         where = ", ".join(
             f"{label}: {t.fired[rule.id]}" for label, t in tallies.items() if t.fired and t.fired[rule.id]
         )

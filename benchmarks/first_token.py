@@ -29,9 +29,9 @@ from benchmarks.ask import CHINESE, ENGLISH, config, log, questions
 from benchmarks.table import Row, Table
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.llm.model import ChatModel, Message, ModelOptions
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.llm.chat import ChatModel, Message, ModelOptions
 from trainmedic.service.llm.prompts import build
-from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_advisor
 
@@ -106,9 +106,9 @@ class Comparison:
         messages = await self.messages(prepared, self.ours)
         self.built.append((time.perf_counter() - started) * 1000)
         waiting = True
-        async with aclosing(self.ours.stream(messages, max_tokens=WRITTEN)) as deltas:
-            async for delta in deltas:
-                if waiting and delta.text:
+        async with aclosing(self.ours.stream(messages, max_tokens=WRITTEN)) as pieces:
+            async for piece in pieces:
+                if waiting and piece.text:
                     self.first.append((time.perf_counter() - started) * 1000)
                     waiting = False
 

@@ -25,7 +25,7 @@ from itertools import product
 from pathlib import Path
 from types import FrameType
 
-from trainmedic.ingest.personal import hidden, hidden_markdown, names_in
+from trainmedic.ingest.personal import hidden, hidden_markdown
 from trainmedic.kb.error_messages.explain import explain
 from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.mask import mask
@@ -33,14 +33,14 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.question import conversation
-from trainmedic.service.question.intent import understand
-from trainmedic.service.question.query import build_query
-from trainmedic.service.question.reported_change import reported_changes
-from trainmedic.service.question.request import Ask
-from trainmedic.service.question.topic import says_solved
+from trainmedic.service.dialogue import conversation
+from trainmedic.service.dialogue.intent import understand
+from trainmedic.service.dialogue.query import build_query
+from trainmedic.service.dialogue.reported_change import reported_changes
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.topic import says_solved
+from trainmedic.service.dialogue.turn import turn_of
 from trainmedic.service.settings import Settings
-from trainmedic.service.storage.history import turn_of
 from trainmedic.ui.checking import examine
 from trainmedic.ui.loading import load_knowledge
 
@@ -156,11 +156,11 @@ def checked(text: str) -> object:
 def understood(text: str) -> object:
     """A text as a first message and as a later one of a conversation."""
     glossary = load_glossary()
-    first = conversation.read(text, (), (), glossary)
-    later = conversation.read(text, (), [turn_of(EARLIER)], glossary)
+    first = conversation.message_of(text, (), (), glossary, parse)
+    later = conversation.message_of(text, (), [turn_of(EARLIER)], glossary, parse)
     intents = [understand(message.question, message.evidence, glossary) for message in (first, later)]
     query = build_query(later.evidence, Report(), later.question, glossary=glossary)
-    return intents, query, explain(first.evidence), says_solved(text), reported_changes(text, None, glossary)
+    return intents, query, explain(first.evidence), says_solved(text), reported_changes(text, None, glossary, parse)
 
 
 def asked(text: str) -> object:
@@ -170,14 +170,14 @@ def asked(text: str) -> object:
 
 @cache
 def knowing() -> Advisor:
-    return Advisor(load_knowledge(Settings()))
+    return Advisor(load_knowledge(Settings()), parse)
 
 
 def readings() -> dict[str, Callable[[str], object]]:
     """What reads a paste, by name."""
     calls: dict[str, Callable[[str], object]] = {
         "mask": mask,
-        "personal": lambda text: (hidden(text), hidden(text, code=True), names_in((text,))),
+        "personal": lambda text: (hidden(text), hidden(text, code=True)),
         "personal_markdown": hidden_markdown,
         "question": parse,
     }

@@ -7,27 +7,24 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from trainmedic.kb.comparison.run_diff import Side
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.mechanism import origin_id
-from trainmedic.kb.engine.patches import Parse, patched, reread, unstarted, with_patches
+from trainmedic.kb.engine.patches import patched, reread, unstarted, with_patches
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
-from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, StoreError
+from trainmedic.kb.errors import StoreError
 from trainmedic.kb.identities import identities_of, mask_identities
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
-from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.report import Finding, Report, Status
 from trainmedic.kb.model.report_view import ReportView
-from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.serialization import to_json_once
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.kb.threads.thread import SimilarThread
-from trainmedic.service.answer import Answer, AuditView, DefectView, MessagesView, SightingsView
+from trainmedic.service.answer import Answer, AuditView, DefectView, MessagesView
 from trainmedic.service.composition.audit import audited, defects_beside
 from trainmedic.service.composition.diff_views import DiffView
 from trainmedic.service.composition.error_messages import explained, with_messages
@@ -36,14 +33,15 @@ from trainmedic.service.composition.run_diff import diff_view, side_of, two_runs
 from trainmedic.service.composition.similar import with_similar
 from trainmedic.service.composition.template_answer import template_answer
 from trainmedic.service.composition.views import report_view
-from trainmedic.service.observers.observer import Observer
+from trainmedic.service.dialogue.conversation import Message, message_of
+from trainmedic.service.dialogue.difference import Difference, difference
+from trainmedic.service.dialogue.intent import Intent, Relation, understand
+from trainmedic.service.dialogue.query import Query, build_query
+from trainmedic.service.dialogue.request import Ask, safely_named
+from trainmedic.service.dialogue.turn import Turn, turn_of
+from trainmedic.service.dialogue.two_runs import of_failing_run, two_runs
+from trainmedic.service.dialogue.what_if import WhatIf, what_if, with_changes
 from trainmedic.service.observers.tracing import tracer
-from trainmedic.service.question import conversation
-from trainmedic.service.question.conversation import Message
-from trainmedic.service.question.intent import Intent, Relation, understand
-from trainmedic.service.question.query import Query, build_query
-from trainmedic.service.question.request import Ask, safely_named
-from trainmedic.service.question.two_runs import of_failing_run, two_runs
 from trainmedic.service.ranking.candidates import candidates_of, context_of, impossible_defects
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
 from trainmedic.service.ranking.features import Candidate, Context, findings_of, said_concepts, shown_by_log
@@ -51,20 +49,7 @@ from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.reranked import Choice, reranked
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.ranking.similar import shown, similar_threads
-from trainmedic.service.storage.curation import SeenCauseView, UnresolvedView, seen_views, unresolved_views
-from trainmedic.service.storage.fingerprint import fingerprint
-from trainmedic.service.storage.history import (
-    Conversation,
-    Feedback,
-    History,
-    PastTurn,
-    StoredAnswer,
-    Turn,
-    storable,
-    turn_of,
-)
-from trainmedic.service.what_if.apply import WhatIf, what_if, with_changes
-from trainmedic.service.what_if.compare import Difference, difference
+from trainmedic.service.storage.memory import Asked, Memory
 
 log = logging.getLogger("trainmedic.advisor")
 CANDIDATES = 40
@@ -80,10 +65,11 @@ class PreparedAnswer:
     ``supposed`` is what the rules say of a change that the question only supposes, ``changes`` the difference to the
     previous answer. ``printed`` are messages of frameworks in the evidence, ``similar`` reports of others,
     ``cases`` the published cases. ``working`` are the texts of the run that works, if the files are of two runs.
+    ``index_id`` is the index that was searched.
     """
 
     request: Ask
-    attachments: tuple[Attachment, ...]
+    index_id: str
     message: Message
     context: Context
     diagnosis: Diagnosis
@@ -100,9 +86,22 @@ class PreparedAnswer:
         """The earlier turns of the conversation that were read."""
         return self.message.turns
 
+    @property
+    def asked(self) -> Asked:
+        """What is stored of the question."""
+        names = {attachment.name for attachment in self.request.attachments}
+        sources = {source.name: source for source in (*self.working, *self.context.evidence.sources)}
+        return Asked(
+            evidence=self.context.evidence,
+            sources=tuple(source for name, source in sources.items() if name in names),
+            index_id=self.index_id,
+            owner=self.request.owner,
+            continues=any(turn.answer_id for turn in self.message.turns),
+        )
+
 
 class Advisor:
-    """Answers questions from one body of knowledge. Holds no state but the history; safe to share between threads.
+    """Answers questions from one body of knowledge. Holds no state but the memory; safe to share between threads.
 
     The knowledge may be renewed at any moment. Whoever makes several calls for one answer makes them on a `snapshot`.
     """
@@ -110,17 +109,18 @@ class Advisor:
     def __init__(
         self,
         knowledge: Knowledge,
-        history: History | None = None,
-        observers: Sequence[Observer] = (),
-        read: Parse = parse,
+        read: Read,
+        memory: Memory | None = None,
     ) -> None:
-        """``read`` reads what is sent: `kb.parse.pipeline.parse`, here or in another process."""
+        """``read`` reads all that is sent: whoever composes the service says in which process.
+
+        Conversations go on from ``memory``; without one, nothing is remembered.
+        """
         self.knowledge = knowledge
-        self.history = history
+        self.read = read
+        self.memory = memory or Memory()
         self.embedded_percent = 0
         """How much of the knowledge is embedded while its index has words only."""
-        self._observers = tuple(observers)
-        self._read = read
 
     def snapshot(self) -> Advisor:
         """This advisor with the knowledge of now, whatever `renew` does later."""
@@ -134,7 +134,7 @@ class Advisor:
         """Answer one question without a model. Raises `InvalidRequest` if the request is empty."""
         advisor = self.snapshot()
         prepared = advisor.prepare(request, trace_id)
-        return advisor.remember(prepared, prepared.answer)
+        return advisor.memory.remember(prepared.asked, prepared.answer)
 
     def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
         """The answer without a model, with everything that it rests on; nothing is stored yet.
@@ -157,10 +157,10 @@ class Advisor:
         turns, recalled = self._earlier(request)
         runs = two_runs(request.question, request.attachments)
         attachments = runs.fails if runs is not None else request.attachments
-        message = conversation.read(request.question, attachments, turns, self.knowledge.glossary, self._read)
+        message = self._message(request.question, attachments, turns)
         if message.relation is Relation.STILL_FAILING and not turns[-1].verdict:
             turns = self._with_outcome(turns, request.top_k)
-            message = conversation.read(request.question, attachments, turns, self.knowledge.glossary, self._read)
+            message = self._message(request.question, attachments, turns)
         watch.lap("parse")
         candidates, context = self._look_up(message, watch, restated)
         changes = self._changes(message, context, turns)
@@ -169,7 +169,9 @@ class Advisor:
             candidates = tuple(candidate for candidate in candidates if candidate.cause.id not in ruled_out)
         diagnosis = diagnose(candidates, context, self.knowledge.weights, request.top_k)
         intent = context.intent
-        supposed = what_if(context.evidence, intent.changes, self.knowledge.rules) if intent.changes else None
+        supposed = None
+        if intent.changes:
+            supposed = what_if(context.evidence, intent.changes, self.knowledge.rules, self.read)
         language = intent.language if request.language == "auto" else request.language
         version = self.knowledge.cases.version
         printed = explain(context.evidence)
@@ -192,11 +194,11 @@ class Advisor:
             conversation_id=request.conversation_id or uuid.uuid4().hex,
             trace_id=trace_id,
             timings_ms=watch.laps,
-            sightings=self._sightings(context.evidence, answer, request),
+            sightings=self.memory.seen_before(context.evidence, answer, request.conversation_id or "", request.owner),
         )
         return PreparedAnswer(
             request=request,
-            attachments=request.attachments,
+            index_id=self.knowledge.index.manifest.id,
             message=message,
             context=context,
             diagnosis=diagnosis,
@@ -249,12 +251,12 @@ class Advisor:
         request = request.validated()
         advisor = self.snapshot()
         attachments = of_failing_run(request.question, request.attachments)
-        message = conversation.read(request.question, attachments, (), advisor.knowledge.glossary, self._read)
+        message = advisor._message(request.question, attachments, ())
         return advisor._look_up(message, Stopwatch())
 
     def check(self, attachments: Sequence[Attachment], language: str = "en") -> ReportView:
         """Rules only: no retrieval, no model, nothing stored."""
-        evidence = self._read("", safely_named(attachments))
+        evidence = self.read("", safely_named(attachments))
         return report_view(evidence, self._check(evidence), "zh" if language == "zh" else "en")
 
     def audit(
@@ -267,8 +269,8 @@ class Advisor:
         with_possible: bool = False,
     ) -> AuditView:
         """The known defects of an environment; ``good`` lists the packages of one that works. Nothing is stored."""
-        evidence = self._read(question, safely_named(attachments))
-        versions = self._read("", safely_named(good)).versions if good else None
+        evidence = self.read(question, safely_named(attachments))
+        versions = self.read("", safely_named(good)).versions if good else None
         defects = self.knowledge.defects.of(evidence.versions)
         return audited(evidence, defects, language, with_possible=with_possible, good=versions)[0]
 
@@ -278,7 +280,7 @@ class Advisor:
         return diff_view(works, fails, self.knowledge.mechanisms.mechanisms, language)
 
     def _side(self, attachments: Sequence[Attachment]) -> Side:
-        evidence = self._read("", safely_named(attachments))
+        evidence = self.read("", safely_named(attachments))
         return self._side_of(evidence, self._check(evidence))
 
     def _side_of(self, evidence: Evidence, report: Report) -> Side:
@@ -286,11 +288,11 @@ class Advisor:
 
     def explain(self, text: str, attachments: Sequence[Attachment] = (), language: str = "en") -> MessagesView:
         """What the error messages in a text and in files say; nothing is stored."""
-        return explained(self._read(text, safely_named(attachments)), "zh" if language == "zh" else "en")
+        return explained(self.read(text, safely_named(attachments)), "zh" if language == "zh" else "en")
 
     def search(self, text: str, top_k: int = 10, filters: Mapping[str, str] | None = None) -> tuple[Hit, ...]:
         """The cases nearest to a text, with scores and why; causes of another level if ``filters`` name one."""
-        evidence = self._read(text, ())
+        evidence = self.read(text, ())
         advisor = self.snapshot()
         query = build_query(evidence, Report(), evidence.question, glossary=advisor.knowledge.glossary)
         known = advisor.knowledge
@@ -304,141 +306,16 @@ class Advisor:
             explain=True,
         )
 
+    def nearest(self, text: str) -> str:
+        """The id of the case nearest to a text; empty if none is near."""
+        return next((hit.case_id for hit in self.search(text, 1)), "")
+
     def case(self, case_id: str) -> Case | None:
         """A published case, or None."""
         return self.knowledge.published.get(case_id)
 
-    def sightings(self, cause_id: str) -> SightingsView | None:
-        """How many conversations of this service a cause, or the causes of a mechanism, came first in."""
-        view = next((view for view in self.seen() if view.id == cause_id), None)
-        return SightingsView(count=view.count, last=view.last) if view is not None else None
-
-    def seen(self, language: Literal["en", "zh"] = "en") -> tuple[SeenCauseView, ...]:
-        """How often each cause and mechanism was the answer here; nothing if no history is kept."""
-        if self.history is None:
-            return ()
-        titles = {cause_id: cause.title.get(language) for cause_id, cause in self.knowledge.published.items()}
-        places = self.knowledge.places
-        return seen_views(
-            self.history.sightings_of_causes(),
-            titles,
-            lambda cause_id: next((place.mechanism for place in places.get(cause_id, ())), ""),
-        )
-
-    def unresolved(self) -> tuple[UnresolvedView, ...]:
-        """The questions that nobody was helped with, those alike as one; nothing if no history is kept."""
-        if self.history is None:
-            return ()
-
-        def nearest(text: str) -> str:
-            return next((hit.case_id for hit in self.search(text, 1)), "")
-
-        return unresolved_views(self.history.unresolved(), self.knowledge.embedder.vectors, nearest)
-
-    def answer(self, answer_id: str) -> StoredAnswer | None:
-        """A stored answer with its conversation; None if it is unknown or no history is kept."""
-        return self.history.stored_answer(answer_id) if self.history is not None else None
-
-    def branch(self, answer_id: str, owner: str = "") -> str | None:
-        """The conversation to go on with after an answer, as `History.branch` has it; None without a history."""
-        return self.history.branch(answer_id, owner) if self.history is not None else None
-
-    def conversations(self, owner: str, offset: int = 0, limit: int = 50) -> tuple[Conversation, ...]:
-        """An owner's conversations, the latest first; nothing if no history is kept."""
-        return self.history.conversations(owner, offset, limit) if self.history is not None else ()
-
-    def past_turns(self, conversation_id: str, owner: str, offset: int = 0, limit: int = 50) -> tuple[PastTurn, ...]:
-        """The turns of an owner's conversation, oldest first; empty beyond its end.
-
-        Raises `NotFound` for a conversation that is unknown or somebody else's.
-        """
-        history = self.history
-        turns = history.past_turns(conversation_id, owner, offset, limit) if history is not None else ()
-        if not turns and (history is None or not history.past_turns(conversation_id, owner, limit=1)):
-            raise NotFound("no such conversation")
-        return turns
-
-    def delete_conversation(self, conversation_id: str, owner: str | None) -> None:
-        """Delete a conversation with everything made from it, as `History.delete` has it.
-
-        Raises `NotFound` for one that is unknown or somebody else's.
-        """
-        deleted = self.history.delete(conversation_id, owner) if self.history is not None else ()
-        if not deleted:
-            raise NotFound("no such conversation")
-        for observer in self._observers:
-            observer.on_deletion(deleted)
-
-    def give_feedback(self, feedback: Feedback, owner: str | None = None) -> None:
-        """Store feedback about an answer of the owner's, or with None of anybody's.
-
-        Raises `NotFound` for an unknown answer, and `Forbidden` for somebody else's.
-        """
-        if self.history is None:
-            raise InvalidRequest("no history is kept, so feedback has nothing to refer to")
-        if owner is not None and not self._is_of(feedback.answer_id, owner, self.history):
-            raise Forbidden("only who asked may say whether the answer helped")
-        # People paste into comments too: what is stored is masked, like everything else.
-        reason, comment = (mask_identities(storable(text)) for text in (feedback.reason, feedback.comment))
-        masked = replace(feedback, reason=reason, comment=comment)
-        previous = self.history.feedback(feedback.answer_id)
-        self.history.give_feedback(masked)
-        if self._observers:
-            stored = self.answer(feedback.answer_id)
-            for observer in self._observers:
-                observer.on_feedback(masked, previous, stored.answer if stored is not None else {})
-
-    def _is_of(self, answer_id: str, owner: str, history: History) -> bool:
-        """Whether an answer is the owner's; an unknown one is nobody else's."""
-        stored = history.stored_answer(answer_id)
-        if stored is None:
-            return True
-        # By the answer and not by its conversation alone: clients choose ids, and two owners may choose the same.
-        conversation, offset = str(stored.answer["conversation_id"]), 0
-        while turns := history.past_turns(conversation, owner, offset):
-            if any(turn.answer_id == answer_id for turn in turns):
-                return True
-            offset += len(turns)
-        return False
-
-    def remember(self, prepared: PreparedAnswer, answer: Answer) -> Answer:
-        """Store the turn with its final answer, and notify the observers.
-
-        Returns the answer. It says so if the database cannot be reached: whoever asks in an outage has the answer.
-        """
-        try:
-            self._store(prepared, answer)
-        except StoreError as error:
-            log.warning("an answer could not be stored: %s", error.hint)
-            notice = messages("not_stored", answer.language)
-            answer = replace(answer, notices=(*(n for n in answer.notices if n != notice), notice))
-        for observer in self._observers:
-            observer.on_answer(answer)
-        return answer
-
-    def _store(self, prepared: PreparedAnswer, answer: Answer) -> None:
-        if self.history is not None:
-            evidence = prepared.context.evidence
-            names = {attachment.name for attachment in prepared.attachments}
-            sources = {source.name: source for source in (*prepared.working, *evidence.sources)}
-            turn = turn_of(
-                evidence.question,
-                [source for name, source in sources.items() if name in names],
-                answer_id=answer.id,
-                verdict=answer.verdict,
-                causes=tuple(cause.case_id for cause in answer.causes),
-            )
-            versions = (answer.kb_version, answer.ruleset_version, self.knowledge.index.manifest.id)
-            mark = fingerprint(evidence, _named(answer))
-            self.history.add(
-                answer.conversation_id,
-                turn,
-                versions,
-                answer=to_json_once(answer),
-                fingerprint=mark,
-                owner=prepared.request.owner,
-                continues=any(turn.answer_id for turn in prepared.earlier),
-            )
+    def _message(self, question: str, attachments: Sequence[Attachment], turns: Sequence[Turn]) -> Message:
+        return message_of(question, attachments, turns, self.knowledge.glossary, self.read)
 
     def _look_up(self, message: Message, watch: Stopwatch, restated: str = "") -> tuple[tuple[Candidate, ...], Context]:
         glossary = self.knowledge.glossary
@@ -467,7 +344,7 @@ class Advisor:
         """The evidence with the changes that the user reports, among them the fixes of causes that were tried."""
         evidence, rules = message.evidence, self.knowledge.rules
         if message.made:
-            evidence = with_changes(evidence, message.made, rules)
+            evidence = with_changes(evidence, message.made, rules, self.read)
         if message.unstarted:
             evidence = unstarted(evidence)
         if message.tried:
@@ -481,7 +358,7 @@ class Advisor:
             ]
             edits = [edit for finding in findings for fix in finding.fixes[:1] for edit in fix.edits]
             if edits:
-                evidence = reread(evidence, patched(edits, evidence.sources), self._read)
+                evidence = reread(evidence, patched(edits, evidence.sources), self.read)
         return evidence
 
     def _changes(self, message: Message, context: Context, turns: Sequence[Turn]) -> Difference | None:
@@ -489,7 +366,7 @@ class Advisor:
         if not turns or message.only_talks or not (message.relation in COMPARED or message.made):
             return None
         last = turns[-1]
-        earlier = conversation.read(last.question, last.attachments, turns[:-1], self.knowledge.glossary, self._read)
+        earlier = self._message(last.question, last.attachments, turns[:-1])
         found = difference(check(self._as_it_is_now(earlier), self.knowledge.rules), context.report)
         cleared = {cause_id for finding in found.cleared for cause_id in finding.cases}
         fixed = last.causes[:1] if message.relation is Relation.PATCHED and set(last.causes[:1]) & cleared else ()
@@ -514,7 +391,7 @@ class Advisor:
     def _with_outcome(self, turns: Sequence[Turn], top_k: int) -> tuple[Turn, ...]:
         """The turns, the last one with what it is answered; for callers that keep the conversation themselves."""
         *before, last = turns
-        message = conversation.read(last.question, last.attachments, before, self.knowledge.glossary, self._read)
+        message = self._message(last.question, last.attachments, before)
         candidates, context = self._look_up(message, Stopwatch())
         diagnosis = diagnose(candidates, context, self.knowledge.weights, top_k)
         causes = tuple(cause.case.id for cause in diagnosis.causes)
@@ -535,17 +412,6 @@ class Advisor:
             return ()
         return similar_threads(query, threads, self.knowledge.embedder)
 
-    def _sightings(self, evidence: Evidence, answer: Answer, request: Ask) -> SightingsView | None:
-        """Earlier conversations about the same failure."""
-        if self.history is None or answer.verdict == "no_fault":
-            return None
-        mark = fingerprint(evidence, _named(answer))
-        try:
-            seen = self.history.sightings(mark, request.conversation_id or "", request.owner)
-        except StoreError:
-            return None
-        return SightingsView(count=seen.count, last=seen.last.date().isoformat()) if seen is not None else None
-
     def _notices(self, language: str, *, recalled: bool) -> tuple[str, ...]:
         building = self.knowledge.index.words_only
         return (
@@ -555,7 +421,7 @@ class Advisor:
 
     def _check(self, evidence: Evidence, book: FactBook | None = None) -> Report:
         rules = self.knowledge.rules  # read once: `check` calls this on an advisor that may be renewed
-        return with_patches(check(evidence, rules, book), evidence, rules, self._read)
+        return with_patches(check(evidence, rules, book), evidence, rules, self.read)
 
     def _hits(self, query: Query, leave_out: Collection[str]) -> tuple[Hit, ...]:
         known = self.knowledge
@@ -565,20 +431,15 @@ class Advisor:
 
     def _earlier(self, request: Ask) -> tuple[tuple[Turn, ...], bool]:
         """The earlier turns, and whether all that are stored could be read."""
-        messages = tuple(turn_of(mask(text).text) for text in request.earlier)
-        if self.history is None or request.conversation_id is None:
-            return messages, True
+        unstored = tuple(turn_of(mask(text).text) for text in request.earlier)
+        if request.conversation_id is None:
+            return unstored, True
         try:
-            turns = self.history.turns(request.conversation_id, request.owner)
+            turns = self.memory.turns(request.conversation_id, request.owner)
         except StoreError:
-            return messages, False
+            return unstored, False
         failing = (replace(turn, attachments=of_failing_run(turn.question, turn.attachments)) for turn in turns)
-        return (*failing, *messages), True
-
-
-def _named(answer: Answer) -> tuple[str, ...]:
-    """The causes of an answer that commits to its first one."""
-    return tuple(cause.case_id for cause in answer.causes) if answer.verdict == "answered" else ()
+        return (*failing, *unstored), True
 
 
 def _fired(case: Case, report: Report) -> tuple[Finding, ...]:

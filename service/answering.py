@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from trainmedic.kb.model.place import Source
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, Section, StepView
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ class TemplateAnswerer:
         yield Draft(answer=answer, sources=prepared.context.evidence.sources)
         for delta in deltas(answer.sections):
             yield delta
-        yield await run(lambda: advisor.remember(prepared, answer))
+        yield await run(lambda: advisor.memory.remember(prepared.asked, answer))
 
 
 async def run_inline(call: Callable[[], T]) -> T:

@@ -8,29 +8,27 @@ nothing to add, the answer is the advisor's own, with a notice that says which.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TypeAlias
 
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.service.advisor import Advisor, PreparedAnswer
+from trainmedic.service.agent import investigate
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Draft, Executor, ModelText, Parts, deltas, run_inline
 from trainmedic.service.composition.messages import messages
-from trainmedic.service.llm.generation import Generation
-from trainmedic.service.llm.model import ChatModel, ModelError
+from trainmedic.service.dialogue.intent import Relation
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.llm.chat import ChatModel, Completion, ModelError
+from trainmedic.service.llm.generation import generated
+from trainmedic.service.llm.prompts import Prompt
 from trainmedic.service.llm.query_rewrite import rewritten_query
 from trainmedic.service.llm.rerank import choices_of, is_uncertain
 from trainmedic.service.llm.verified_answer import failure_notice, opening_sections, verified_answer
-from trainmedic.service.question.intent import Relation
-from trainmedic.service.question.request import Ask
 
 SHORT = (Relation.ACKNOWLEDGEMENT, Relation.SOLVED)
 """Messages that need no model: nothing is asked."""
-Investigate: TypeAlias = Callable[[PreparedAnswer, ChatModel, Advisor, float, Executor], Parts]
-"""The text of one answer by an agent with tools; see `service.agent.agent.investigate`."""
 
 
 class Assistant:
@@ -43,18 +41,12 @@ class Assistant:
         *,
         restate: bool = True,
         rerank: bool = False,
-        load_agent: Callable[[], Investigate] | None = None,
     ) -> None:
-        """``rerank`` lets the model reorder uncertain causes (see `service.llm.rerank`).
-
-        ``load_agent`` imports the agent on first use (LangGraph takes about a second to load); without it, the mode
-        ``investigate`` writes like any other.
-        """
+        """``rerank`` lets the model reorder uncertain causes (see `service.llm.rerank`)."""
         self.advisor = advisor
         self.model = model
         self._restate = restate
         self._rerank = rerank
-        self._load_agent = load_agent
 
     async def stream(self, request: Ask, trace_id: str = "", run: Executor = run_inline) -> Parts:
         """The text in pieces, then the whole answer.
@@ -80,7 +72,7 @@ class Assistant:
                 prepared = await self._reranked(prepared, advisor, self.model, run)
             answer = replace(prepared.answer, notices=())  # the final ones depend on the model
             yield Draft(answer=answer, sources=prepared.context.evidence.sources)
-            write = self._investigated if request.mode == "investigate" and self._load_agent else self._written
+            write = self._investigated if request.mode == "investigate" else self._written
             unread = prepared.answer.notices[1:]  # the first is that there is no model
             async with aclosing(write(prepared, advisor, self.model, started, run)) as parts:
                 async for part in parts:
@@ -88,7 +80,7 @@ class Assistant:
                         answer = replace(part, notices=(*part.notices, *unread))
                     else:
                         yield part
-        yield await run(lambda: advisor.remember(prepared, answer))
+        yield await run(lambda: advisor.memory.remember(prepared.asked, answer))
 
     async def _restated(
         self, prepared: PreparedAnswer, advisor: Advisor, model: ChatModel, trace_id: str, run: Executor
@@ -120,8 +112,6 @@ class Assistant:
         self, prepared: PreparedAnswer, advisor: Advisor, model: ChatModel, started: float, run: Executor
     ) -> Parts:
         """The steps and the text of an investigation; the advisor's text if it fails."""
-        assert self._load_agent is not None
-        investigate = await run(self._load_agent)
         async with aclosing(investigate(prepared, model, advisor, started, run)) as parts:
             async for part in parts:
                 yield _timed(part, started) if isinstance(part, Answer) else part
@@ -138,17 +128,22 @@ class Assistant:
                 yield delta
             yield _timed(replace(composed, notices=(messages("nothing_to_write", language),)), started)
             return
-        generation = Generation(prepared, model)
-        text = ModelText(lambda: opening_sections(prepared, generation.prompt.sources))
+        prompt: Prompt
+        first: float | None = None
+        text = ModelText(lambda: opening_sections(prepared, prompt.sources))
         try:
-            async with aclosing(generation.pieces(started + model.options.timeout_s)) as pieces:
-                async for piece in pieces:
-                    for delta in text.write(piece):
-                        yield delta
-            answer, tail = verified_answer(
-                prepared, generation.prompt, generation.draft, await model.name(), cut=generation.cut
-            )
-            answer = replace(answer, usage=MappingProxyType(dict(generation.usage)))
+            async with aclosing(generated(prepared, model, started + model.options.timeout_s)) as parts:
+                async for part in parts:
+                    if isinstance(part, Prompt):
+                        prompt = part
+                    elif isinstance(part, Completion):
+                        completion = part
+                    else:
+                        first = first or time.perf_counter()
+                        for delta in text.write(part):
+                            yield delta
+            answer, tail = verified_answer(prepared, prompt, completion.text, await model.name(), cut=completion.cut)
+            answer = replace(answer, usage=MappingProxyType(dict(completion.usage)))
             for delta in text.end(tail):
                 yield delta
         except ModelError as failure:
@@ -156,7 +151,7 @@ class Assistant:
         if answer.mode == "deterministic":
             for delta in text.replace(composed, answer.notices[0]):
                 yield delta
-        yield _timed(answer, started, generation.first)
+        yield _timed(answer, started, first)
 
 
 def _timed(answer: Answer, started: float, first: float | None = None) -> Answer:

@@ -27,7 +27,7 @@ from trainmedic.kb.store.document_vectors import DocumentsOnDemand, DocumentVect
 from trainmedic.kb.store.vectors import Vectors
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.ranking.retrieve import Hit
 
 T = TypeVar("T")

@@ -1,6 +1,6 @@
 """The settings of the service, read once by the composition root: flag > environment > file > default.
 
-The table in docs/settings.md is generated from the descriptions here.
+The table in docs/run/settings.md is generated from the descriptions here.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Settings(BaseSettings):
         "comma-separated, folders separated like PATH ([access.md](access.md#teams))",
     )
     team: str = Field("", description="work as this team alone, as for `trainmedic ingest` of its write-ups")
-    bots_team: str = Field("", description="the team that asks through Slack, Feishu, DingTalk and Discord")
+    bots_team: str = Field("", description="the team that asks through Slack, Feishu and DingTalk")
     trusted_proxies: str = Field(
         "127.0.0.1",
         description="proxies whose `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host` are believed: "
@@ -199,9 +199,10 @@ class Settings(BaseSettings):
     journal_days: int = Field(365, ge=0, description="days that the audit log is kept; 0 keeps none")
     pages: bool = Field(True, description="serve the chat and the knowledge browser too")
     public_url: str = Field("", description="address under which people open the service; links to answers use it")
-    webhook_url: SecretStr = Field(SecretStr(""), description="URL notified of each answer ([api.md](api.md#webhook))")
-    webhook_format: Literal["", "json", "slack", "feishu", "dingtalk", "discord", "pagerduty", "alertmanager"] = Field(
-        "", description="what its receiver wants; default: what the URL shows"
+    webhook_url: SecretStr = Field(
+        SecretStr(""),
+        description="URL notified of each answer: http(s), or one of apprise (extra `notify`) "
+        "([api.md](../connect/api.md#webhook))",
     )
     webhook_secret: SecretStr = Field(SecretStr(""), description="secret that signs its requests")
     log_format: Literal["text", "json"] = Field(
@@ -215,7 +216,7 @@ class Settings(BaseSettings):
 
     slack_bot_token: SecretStr = Field(
         SecretStr(""),
-        description="token of the Slack app's bot (xoxb-), also as SLACK_BOT_TOKEN ([slack.md](slack.md))",
+        description="token of the Slack app's bot (xoxb-), also as SLACK_BOT_TOKEN ([Slack](../connect/channels.md))",
     )
     slack_app_token: SecretStr = Field(
         SecretStr(""), description="token for Slack's Socket Mode (xapp-), also as SLACK_APP_TOKEN"
@@ -235,11 +236,10 @@ class Settings(BaseSettings):
         "", pattern="^([CG][A-Z0-9]+)?$", description="channel of 'ask a human' if the thread is private"
     )
     slack_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Slack, in MiB")
-    slack_live_text: bool = Field(
-        False, description="show the model's text in Slack before it is verified; the message is replaced at the end"
-    )
 
-    feishu_app_id: str = Field("", description="id of the Feishu or Lark app, cli_… ([feishu.md](feishu.md))")
+    feishu_app_id: str = Field(
+        "", description="id of the Feishu or Lark app, cli_… ([channels](../connect/channels.md#feishu-and-lark))"
+    )
     feishu_app_secret: SecretStr = Field(SecretStr(""), description="secret of that app")
     feishu_encrypt_key: SecretStr = Field(
         SecretStr(""), description="its Encrypt Key, which encrypts and signs the events; required with `feishu_app_id`"
@@ -253,21 +253,13 @@ class Settings(BaseSettings):
         description="Feishu's API; for Lark `https://open.larksuite.com`",
     )
     dingtalk_client_id: str = Field(
-        "", description="Client ID (AppKey) of the DingTalk app ([dingtalk.md](dingtalk.md))"
+        "", description="Client ID (AppKey) of the DingTalk app ([channels](../connect/channels.md#dingtalk))"
     )
     dingtalk_client_secret: SecretStr = Field(
         SecretStr(""), description="its Client Secret (AppSecret), which signs the requests to the robot"
     )
     dingtalk_api_url: str = Field("https://api.dingtalk.com", pattern="^https?://", description="DingTalk's API")
-    discord_public_key: str = Field(
-        "",
-        pattern="^([0-9a-fA-F]{64})?$",
-        description="Public Key of the Discord application ([discord.md](discord.md)), which verifies its interactions",
-    )
-    discord_api_url: str = Field("https://discord.com/api/v10", pattern="^https?://", description="Discord's API")
-    bot_file_mb: int = Field(
-        10, ge=1, le=100, description="largest text file read from Feishu, DingTalk or Discord, in MiB"
-    )
+    bot_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Feishu or DingTalk, in MiB")
 
     @field_validator("rate_limit", "rate_limit_ask", "rate_limit_login")
     @classmethod

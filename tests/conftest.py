@@ -18,11 +18,13 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from sqlalchemy import text
 
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.database import engine_of
 from trainmedic.service.storage.history import History
+from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.loading import load_knowledge, prebuild
 
 # The same examples every time. `HYPOTHESIS_PROFILE=ci` tries many, `fast` a few; to search on:
@@ -140,13 +142,13 @@ def knowledge_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def knowledge_advisor(knowledge_folder: Path) -> Advisor:
     """One advisor over the shipped knowledge, built once for all tests that ask whole questions."""
-    return Advisor(load_knowledge(Settings(data_dir=knowledge_folder)))
+    return Advisor(load_knowledge(Settings(data_dir=knowledge_folder)), parse)
 
 
 @pytest.fixture
 def advisor(knowledge_advisor: Advisor) -> Advisor:
     """The shared knowledge with a history of the test's own."""
-    return Advisor(knowledge_advisor.knowledge, History("sqlite://"))
+    return Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(History("sqlite://")))
 
 
 @pytest.fixture

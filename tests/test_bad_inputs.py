@@ -26,7 +26,7 @@ from trainmedic.kb.serialization import to_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
 from trainmedic.service.api.app import create_app
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 
 ROOT = Path(__file__).parent.parent

@@ -17,9 +17,10 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import to_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import Feedback, History
+from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.cli import main
 from trainmedic.ui.present import github, sarif, text
 
@@ -81,7 +82,7 @@ def kept(knowledge_advisor: Advisor, tmp_path: Path) -> Iterator[tuple[Advisor, 
     """An advisor whose history is a file."""
     path = tmp_path / "history.sqlite3"
     history = History(f"sqlite:///{path}")
-    yield Advisor(knowledge_advisor.knowledge, history), tmp_path
+    yield Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(history)), tmp_path
     history.close()
 
 
@@ -98,9 +99,11 @@ def test_no_field_of_an_answer_and_nothing_kept_holds_the_secret(
     assert_clean(to_json(answer), secret)
     follow_up = advisor.ask(Ask(question=f"and now {secret}?", conversation_id=answer.conversation_id))
     assert_clean(to_json(follow_up), secret)
-    advisor.give_feedback(Feedback(answer_id=answer.id, reaction="down", reason=secret, comment=f"my key: {secret}"))
-    assert advisor.history is not None
-    advisor.history.close()
+    advisor.memory.give_feedback(
+        Feedback(answer_id=answer.id, reaction="down", reason=secret, comment=f"my key: {secret}")
+    )
+    assert advisor.memory.history is not None
+    advisor.memory.history.close()
     stored = b"".join(path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file())
     assert b"my key" in stored
     assert_clean(stored.decode("utf-8", "replace"), secret)

@@ -26,12 +26,12 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
 from trainmedic.service.api.app import create_app
 from trainmedic.service.assistant import Assistant
-from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.observers.webhook import Webhook
-from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import OURS, History
-from trainmedic.ui.app import load_agent
+from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.cli import main
 from trainmedic.ui.context import AppContext
 
@@ -49,7 +49,7 @@ QUESTION = "kto loss is nan, {} is my key"
 def kept(knowledge_advisor: Advisor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Advisor]:
     """An advisor with a history."""
     history = History(f"sqlite:///{tmp_path_factory.mktemp('history') / 'history.sqlite3'}")
-    yield Advisor(knowledge_advisor.knowledge, history)
+    yield Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(history))
     history.close()
 
 
@@ -209,7 +209,7 @@ def test_nothing_that_is_told_to_slack_holds_the_secret(
             files = [strict.upload(a.name, a.content) for a in texts]
             said = strict.says(f"<@U0BOT> {QUESTION.format(secret)}", files=files)
             await strict.until_said("Cause found", thread_ts=said.ts)
-            while bot.questions.tasks.running:
+            while bot.handler.tasks.running:
                 await asyncio.sleep(0.01)
 
     asyncio.run(act())
@@ -226,7 +226,7 @@ def test_nothing_that_a_webhook_is_told_holds_the_secret(kept: Advisor, receiver
 
     async def ask() -> None:
         request = Ask(question=QUESTION.format(secret), attachments=everywhere(secret))
-        observed = Advisor(kept.knowledge, kept.history, (webhook,))
+        observed = Advisor(kept.knowledge, kept.read, Memory(kept.memory.history, (webhook,)))
         async with webhook.running():
             await final_answer(TemplateAnswerer(observed).stream(request, "", run_inline))
 
@@ -277,7 +277,7 @@ def test_no_prompt_holds_the_secret(kept: Advisor, kind: str, mode: Any) -> None
         ) as fake:
             model = ChatModel(ModelOptions(base_url=fake.url, timeout_s=20.0, first_token_s=20.0))
             try:
-                assistant = Assistant(kept, model, load_agent=load_agent)
+                assistant = Assistant(kept, model)
                 first = Ask(question=QUESTION.format(secret), attachments=files, mode=mode)
                 answer = await final_answer(assistant.stream(first, "", run_inline))
                 again = Ask(question=f"and {secret}?", conversation_id=answer.conversation_id, mode=mode)

@@ -16,10 +16,10 @@ from trainmedic.ui.settings_page import page
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-COMMANDS = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+API = (ROOT / "docs" / "connect" / "api.md").read_text(encoding="utf-8")
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "kb").glob("*/README.md"))]
+SETTINGS = (ROOT / "docs" / "run" / "settings.md").read_text(encoding="utf-8")
+COMMANDS = (ROOT / "docs" / "use" / "cli.md").read_text(encoding="utf-8")
 
 
 def test_the_table_of_settings_is_generated_from_the_settings() -> None:
@@ -31,11 +31,33 @@ def test_every_command_is_documented(verb: str) -> None:
     assert re.search(rf"`trainmedic {verb}\b", COMMANDS)
 
 
-@pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])
-def test_every_linked_file_is_there(text: str) -> None:
-    links = re.findall(r"\]\(([\w./-]+)\)", text)
-    assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
+def prose(page: Path) -> str:
+    return re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if not re.match(r"[a-z]+:", link):
+            name, _, anchor = link.partition("#")
+            target = page.parent / name if name else page
+            if not target.exists() or (anchor and anchor not in anchors(target)):
+                broken.append(link)
+    assert broken == []
+
+
+def test_the_index_of_the_documents_lists_each_of_them() -> None:
+    listed = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = (page.relative_to(ROOT / "docs").as_posix() for page in sorted((ROOT / "docs").glob("*/*.md")))
+    assert [page for page in pages if f"({page})" not in listed] == []
 
 
 def test_every_call_is_described(advisor: Advisor) -> None:
@@ -59,7 +81,7 @@ def test_the_make_targets_name_tests_that_are_there() -> None:
 
 
 def test_every_threat_names_a_test_that_there_is() -> None:
-    model = (ROOT / "docs" / "threat_model.md").read_text(encoding="utf-8")
+    model = (ROOT / "docs" / "run" / "reliability.md").read_text(encoding="utf-8")
     rows = [line for line in model.splitlines() if line.startswith("|") and "::" in line]
     named = [re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row) for row in rows]
     assert len(rows) > 40

@@ -32,7 +32,7 @@ from trainmedic.service.settings import CONFIG_VARIABLE, SECRET_FIELDS, unknown_
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("kb", "service", "ingest", "ui")
-"""The folders; installed as ``trainmedic.kb`` and so on, through the links in ``trainmedic/``."""
+"""The folders; installed as ``trainmedic.kb`` and so on."""
 NOT_SHIPPED = ("ingest/tools/",)
 """What only the repository needs."""
 INDEX = "kb/store/prebuilt"
@@ -75,9 +75,9 @@ def tracked(*folders: str) -> tuple[str, ...]:
 def wheel(tmp_path_factory: pytest.TempPathFactory, knowledge_folder: Path) -> Path:
     """The wheel of exactly the tracked files and the search index, built where nothing else is, without network."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in (*tracked("trainmedic", *PACKAGES, "tests"), "pyproject.toml", "README.md", "LICENSE"):
+    for name in (*tracked("trainmedic", *PACKAGES, "tests"), "pyproject.toml", "setup.py", "README.md", "LICENSE"):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / name, source / name, follow_symlinks=False)
+        shutil.copyfile(ROOT / name, source / name)
     shutil.copytree(PREBUILT, source / INDEX)
     done = subprocess.run(
         [sys.executable, "-c", BUILD, str(out)], cwd=source, capture_output=True, text=True, check=False
@@ -369,7 +369,9 @@ def copied() -> tuple[str, ...]:
 
 
 def test_the_image_is_given_what_the_wheel_is_made_of_and_the_pins() -> None:
-    assert {"trainmedic", *PACKAGES, "pyproject.toml", "constraints.txt", "README.md", "LICENSE"} == set(copied())
+    assert {"trainmedic", *PACKAGES, "pyproject.toml", "setup.py", "constraints.txt", "README.md", "LICENSE"} == set(
+        copied()
+    )
 
 
 def test_the_build_context_holds_what_is_copied_and_no_more() -> None:

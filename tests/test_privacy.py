@@ -18,11 +18,11 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import final_answer, run_inline
 from trainmedic.service.api.app import create_app
 from trainmedic.service.assistant import Assistant
-from trainmedic.service.llm.model import ChatModel, ModelOptions
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import Feedback, History
-from trainmedic.ui.app import load_agent
+from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.watch.alarm import Alarm
 from trainmedic.ui.watch.notify import for_others
 from trainmedic.ui.watch.watcher import Diagnosis
@@ -50,7 +50,7 @@ def assert_nobody(shown: str) -> None:
 def kept(knowledge_advisor: Advisor, tmp_path: Path) -> Iterator[Advisor]:
     """An advisor whose history is a file."""
     history = History(f"sqlite:///{tmp_path / 'history.sqlite3'}")
-    yield Advisor(knowledge_advisor.knowledge, history)
+    yield Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(history))
     history.close()
 
 
@@ -62,8 +62,8 @@ def test_the_user_sees_their_own_text_and_the_history_has_it_without_names(kept:
     answer = kept.ask(Ask(question=QUESTION, attachments=FILES))
     assert answer.verdict == "answered"
     assert "/home/alicia/checkpoint" in to_json(answer)
-    kept.give_feedback(Feedback(answer_id=answer.id, reaction="down", comment="not on node-17.quokkacorp.com"))
-    stored = kept.answer(answer.id)
+    kept.memory.give_feedback(Feedback(answer_id=answer.id, reaction="down", comment="not on node-17.quokkacorp.com"))
+    stored = kept.memory.answer(answer.id)
     assert stored is not None
     shared = stored.answer
     assert_nobody(json.dumps(shared, ensure_ascii=False))
@@ -88,7 +88,7 @@ def test_a_follow_up_reads_the_masked_files_as_it_read_the_first_ones(kept: Advi
 def test_an_answer_without_names_is_stored_as_it_was_given(kept: Advisor) -> None:
     files = (Attachment(name="train.sh", content=KTO_SINGLE), Attachment(name="a.txt", content="torch==2.4.0"))
     answer = kept.ask(Ask(question="kto loss is nan", attachments=files))
-    stored = kept.answer(answer.id)
+    stored = kept.memory.answer(answer.id)
     assert stored is not None
     assert stored.answer == json.loads(to_json(answer))
 
@@ -100,7 +100,7 @@ def test_no_model_is_told_who_or_where(kept: Advisor, mode: str) -> None:
         with FakeModel(reply, forms=[form({"question": "loss is nan", "symptoms": []})]) as fake:
             model = ChatModel(ModelOptions(base_url=fake.url, timeout_s=20.0, first_token_s=20.0))
             try:
-                assistant = Assistant(kept, model, load_agent=load_agent)
+                assistant = Assistant(kept, model)
                 request = Ask(question=QUESTION, attachments=FILES, mode="investigate" if mode != "auto" else "auto")
                 await final_answer(assistant.stream(request, "", run_inline))
             finally:
@@ -128,7 +128,7 @@ def test_nothing_of_a_deleted_conversation_is_left_in_the_files_of_the_database(
         ids = {"conversation_id": asked["conversation_id"]}
         client.post("/v1/ask", json={"question": f"and with {WORD}?", **ids})
         client.post("/v1/feedback", json={"answer_id": asked["id"], "reaction": "down", "comment": f"no {WORD}"})
-        copy = kept.branch(asked["id"], "somebody else")
+        copy = kept.memory.branch(asked["id"], "somebody else")
         kept.ask(Ask(question=f"{WORD} again", conversation_id=copy, owner="somebody else"))
         other = client.post("/v1/ask", json={"question": "grad_norm is zero from step 1"}).json()
         assert stored_in(tmp_path).count(WORD) > 5
@@ -137,5 +137,5 @@ def test_nothing_of_a_deleted_conversation_is_left_in_the_files_of_the_database(
         assert client.get(f"/v1/answers/{asked['id']}").status_code == 404
         assert client.get(f"/v1/answers/{other['id']}").status_code == 200
         assert WORD not in client.get("/metrics").text
-    assert kept.history is not None
-    assert kept.history.unresolved() == () or all(WORD not in each.question for each in kept.history.unresolved())
+    assert kept.memory.history is not None
+    assert all(WORD not in each.question for each in kept.memory.history.unresolved())

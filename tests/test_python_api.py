@@ -36,7 +36,7 @@ def crowded(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", trainmedic.__all__)
 def test_every_public_name_can_be_imported_and_is_described(name: str) -> None:
     assert getattr(trainmedic, name)
-    assert f"`{name}`" in (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    assert f"`{name}`" in (ROOT / "docs" / "connect" / "python.md").read_text(encoding="utf-8")
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

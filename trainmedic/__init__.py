@@ -1,7 +1,7 @@
 """Find the cause of a broken LLM training run, and the smallest change that fixes it.
 
-The names in ``__all__`` are the public Python API, described in docs/python.md. Importing this package loads nothing
-else: each name is imported from its module on first use.
+The names in ``__all__`` are the public Python API, described in docs/connect/python.md. Importing this package loads
+nothing else: each name is imported from its module on first use.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from trainmedic.service.composition.diff_views import DiffView as Diff
     from trainmedic.ui.auditing import audit
     from trainmedic.ui.checking import check
-    from trainmedic.ui.diffing import diff
     from trainmedic.ui.client import AsyncClient, Client, ServiceError, read_files
+    from trainmedic.ui.diffing import diff
     from trainmedic.ui.watch.callback import TrainmedicCallback
 
     __version__: str
@@ -82,13 +82,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'trainmedic' has no attribute {name!r}")
     globals()[name] = value
     return value
-
-
-def load_ipython_extension(shell: Any) -> None:
-    """``%load_ext trainmedic`` in IPython and Jupyter."""
-    from trainmedic.ui.cli._jupyter import load
-
-    load(shell)
 
 
 def __dir__() -> list[str]:

@@ -14,27 +14,26 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from trainmedic.kb.engine.patches import Parse
 from trainmedic.kb.errors import StoreError
+from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store.embedder import OpenAIEmbedder
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
-from trainmedic.service.observers.observer import Observer
 from trainmedic.service.observers.webhook import webhook_of
 from trainmedic.service.settings import MEBIBYTE, Settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.journal import Journal
+from trainmedic.service.storage.memory import Memory, Observer
 from trainmedic.service.storage.silence import patience
-from trainmedic.ui import bots, slack
+from trainmedic.ui.channels.registry import channels_of
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.loading import load_knowledge
 from trainmedic.ui.reload import Reloader, state_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-    from httpx import AsyncBaseTransport
     from mcp.server import MCPServer
     from sqlalchemy.engine import Engine
 
@@ -44,12 +43,9 @@ if TYPE_CHECKING:
     from trainmedic.service.api.metrics import Metrics
     from trainmedic.service.api.probes import Probe
     from trainmedic.service.api.routes import Worker
-    from trainmedic.service.assistant import Investigate
-    from trainmedic.service.llm.model import ChatModel
+    from trainmedic.service.dialogue.reading import ReadingPool
+    from trainmedic.service.llm.chat import ChatModel
     from trainmedic.service.llm.model_calls import ModelCall
-    from trainmedic.service.question.reading import ReadingPool
-    from trainmedic.ui.bots.channel import Channel
-    from trainmedic.ui.bots.http import BotService
     from trainmedic.ui.chat.app import Shell
     from trainmedic.ui.chat.upload_folder import UploadFolder
 
@@ -64,19 +60,22 @@ def build_advisor(
     at_once: bool = False,
     database: Engine | None = None,
     embedder: Embedder | None = None,
-    read: Parse = parse,
+    read: Read = parse,
 ) -> Advisor:
     """The advisor of the settings, with its history in ``database`` if that is open already, and so its ``embedder``.
 
-    ``at_once``: with an index of words only, if a whole one takes more than some seconds to build.
+    ``at_once``: with an index of words only, if a whole one takes more than some seconds to build. ``read`` is this
+    process only for commands on their user's own files; a service reads in bounded processes.
     """
+    from trainmedic.service.dialogue.reading import ReadOnce
+
     knowledge = load_knowledge(settings, embedder, at_once=at_once)
     history = None
     if with_history and settings.history_days > 0:
         history = History(database or database_of(settings))
         with patience():
             history.forget(timedelta(days=settings.history_days))
-    return Advisor(knowledge, history, observers, read)
+    return Advisor(knowledge, ReadOnce(read), Memory(history, observers))
 
 
 def database_of(settings: Settings) -> Engine:
@@ -129,7 +128,7 @@ def build_service(
     If its index has words only, the reloader makes it whole in the background.
     """
     from trainmedic.service.api.routes import Worker
-    from trainmedic.service.question.reading import ReadingPool
+    from trainmedic.service.dialogue.reading import ReadingPool
 
     background: list[Background] = []
     if settings.otlp_endpoint:
@@ -186,16 +185,15 @@ def _service(
     )
     reloader = Reloader(settings, advisor, seen=before)
     background: list[Background] = [reloader.running]
-    if advisor.history is not None:
-        background.append(partial(forgetting, [(advisor.history, timedelta(days=settings.history_days))]))
+    history = advisor.memory.history
+    if history is not None:
+        background.append(partial(forgetting, [(history, timedelta(days=settings.history_days))]))
     answerer: Answerer = TemplateAnswerer(advisor)
     model = shared.model
     if model is not None:
         from trainmedic.service.assistant import Assistant
 
-        answerer = Assistant(
-            advisor, model, restate=settings.model_restate, rerank=settings.model_rerank, load_agent=load_agent
-        )
+        answerer = Assistant(advisor, model, restate=settings.model_restate, rerank=settings.model_rerank)
     context = AppContext(
         settings=settings,
         advisor=advisor,
@@ -226,14 +224,8 @@ def build_app(settings: Settings) -> FastAPI:
         _add_pages(app, of_team.context, uploads)
         teams[name] = (of_team, app)
     asking = teams[settings.bots_team][0].context if settings.bots_team else service.context
-    slack_service = None
     background: list[Background] = [*service.background, *(partial(alive, app) for _, app in teams.values())]
-    if slack.configured(settings):
-        from trainmedic.ui.slack.lifecycle import SlackService
-
-        slack_service = SlackService(asking)
-        background.append(slack_service.running)
-    channels = bots_of(asking)
+    channels = channels_of(asking)
     background += [channel.running for channel in channels]
     # What loads on first use; the first question must not wait for it. Processes that read have their tables loaded.
     known = service.context.advisor.knowledge
@@ -242,8 +234,6 @@ def build_app(settings: Settings) -> FastAPI:
     if not settings.readers:
         warm()
     app = _application(replace(service, background=tuple(background)), metrics)
-    if slack_service is not None:
-        slack_service.attach(app)
     for channel in channels:
         channel.attach(app)
     _add_pages(app, service.context, uploads)
@@ -298,37 +288,6 @@ def _add_pages(app: FastAPI, context: AppContext, uploads: UploadFolder) -> None
         log.warning("no pages: install the extra 'ui' for them")
 
 
-def bots_of(context: AppContext, transport: AsyncBaseTransport | None = None) -> tuple[BotService, ...]:
-    """The channels besides Slack that are configured, which call their platforms through ``transport``.
-
-    Raises `InvalidSettings` for half a configuration.
-    """
-    from trainmedic.ui.bots.http import BotService
-
-    settings = context.settings
-    channels: list[Channel] = []
-    if bots.feishu_configured(settings):
-        from trainmedic.ui.bots.feishu.channel import FeishuChannel
-
-        channels.append(FeishuChannel(settings, transport))
-    if bots.dingtalk_configured(settings):
-        from trainmedic.ui.bots.dingtalk.channel import DingTalkChannel
-
-        channels.append(DingTalkChannel(settings, transport))
-    if bots.discord_configured(settings):
-        from trainmedic.ui.bots.discord.channel import DiscordChannel
-
-        channels.append(DiscordChannel(settings, transport))
-    return tuple(BotService(context, channel) for channel in channels)
-
-
-def load_agent() -> Investigate:
-    """Import the agent; LangGraph takes about a second to load, so only an investigation does."""
-    from trainmedic.service.agent import investigate
-
-    return investigate
-
-
 def load_mcp_server(context: AppContext) -> MCPServer[Any]:
     """Import the MCP server and make one. Raises `ImportError` without the extra ``mcp``."""
     from trainmedic.ui.mcp.server import make_server
@@ -353,7 +312,7 @@ def load_pages(context: AppContext) -> FastAPI:
 def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:
     """The probes of ``/readyz``: the model, the history, and the embedder's endpoint if it has one."""
     probes: dict[str, Probe] = {"model": model.probe} if model is not None else {}
-    history = advisor.history
+    history = advisor.memory.history
     if history is not None:
 
         async def unreachable() -> str | None:
@@ -405,7 +364,7 @@ async def forgetting(kept: Sequence[tuple[Forgetful, timedelta]], every_s: float
 @asynccontextmanager
 async def serving(model: ChatModel) -> AsyncIterator[None]:
     """Warm up the model while the first requests come in, and close its connections at the end."""
-    from trainmedic.service.llm.model import Message
+    from trainmedic.service.llm.chat import Message
     from trainmedic.service.llm.prompts import system_text
 
     warming = asyncio.create_task(model.warm((Message(role="system", content=system_text()),)))
@@ -432,8 +391,7 @@ def model_probe(settings: Settings) -> Callable[[], Awaitable[str | None]]:
 
 def build_model(settings: Settings, on_call: Callable[[ModelCall], None] = lambda call: None) -> ChatModel:
     """The configured model; no connection is made yet."""
-    from trainmedic.service.llm.model import ChatModel, ModelOptions
-    from trainmedic.service.llm.model_calls import ModelCalls
+    from trainmedic.service.llm.chat import ChatModel, ModelOptions
 
     return ChatModel(
         ModelOptions(
@@ -447,5 +405,5 @@ def build_model(settings: Settings, on_call: Callable[[ModelCall], None] = lambd
             first_token_s=settings.model_first_token_s,
             concurrency=settings.model_concurrency,
         ),
-        callbacks=[ModelCalls(settings.model_base_url, on_call)],
+        on_call=on_call,
     )

@@ -9,15 +9,16 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, Executor
 from trainmedic.service.api.gate import Gate
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.memory import Memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppContext:
     """``answerer`` answers questions, with the model if one is configured.
 
-    ``advisor`` serves everything else (cases, rules, search, feedback, stored answers); ``executor`` runs its calls in
-    threads. ``probe_model`` says what is wrong with the model's endpoint (None: nothing); None without a model.
-    ``gate`` decides who may do what.
+    ``advisor`` serves everything else that needs the knowledge, ``memory`` what was stored; ``executor`` runs their
+    calls in threads. ``probe_model`` says what is wrong with the model's endpoint (None: nothing); None without a
+    model. ``gate`` decides who may do what.
     """
 
     settings: Settings
@@ -26,3 +27,8 @@ class AppContext:
     executor: Executor
     probe_model: Callable[[], Awaitable[str | None]] | None = None
     gate: Gate | None = None
+
+    @property
+    def memory(self) -> Memory:
+        """What was stored: conversations, answers, feedback."""
+        return self.advisor.memory

@@ -1,4 +1,4 @@
-"""Write the table of docs/settings.md from the settings: ``python -m trainmedic.ui.settings_page``."""
+"""Write the table of docs/run/settings.md from the settings: ``python -m trainmedic.ui.settings_page``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 
 from trainmedic.service.settings import Settings
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "settings.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "run" / "settings.md"
 BEGIN, END = "<!-- begin: generated from service/settings.py -->\n", "<!-- end -->\n"
 
 

@@ -10,10 +10,10 @@ from trainmedic.ingest.authoring.case_lint import Profile, lint_case
 from trainmedic.ingest.authoring.mechanism_lint import lint_mechanism
 from trainmedic.ingest.authoring.rule_lint import lint_rule
 from trainmedic.kb.engine.mechanism import MechanismSet
-from trainmedic.kb.engine.patches import Parse
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.glossary.terms import Glossary
+from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.pages.page import suggestion
@@ -37,7 +37,7 @@ BUILT_IN_ONLY = Standards()
 def lint(
     rules: RuleSet,
     cases: CaseSet,
-    parse: Parse,
+    read: Read,
     words: Vocabulary,
     *,
     mechanisms: MechanismSet = NO_MECHANISMS,
@@ -52,7 +52,7 @@ def lint(
     problems: set[PageProblem] = {*rules.failures, *cases.failures, *mechanisms.failures}
     for rule in rules.rules:
         if only is None or rule.page.name in only:
-            problems.update(lint_rule(rule, parse))
+            problems.update(lint_rule(rule, read))
     for case in cases.cases:
         name = cases.pages[case.id].name if case.id in cases.pages else ""
         profile: Profile = "team" if name in standards.team else "built-in"
@@ -60,7 +60,7 @@ def lint(
             problems.update(lint_case(case, cases, words, standards.today, profile))
     for mechanism in mechanisms.mechanisms:
         if only is None or mechanisms.pages[mechanism.id].name in only:
-            problems.update(lint_mechanism(mechanism, mechanisms, cases, rules, glossary, parse))
+            problems.update(lint_mechanism(mechanism, mechanisms, cases, rules, glossary, read))
     problems.update(links(rules, cases, standards.team))
     if mechanisms.mechanisms:
         problems.update(unassigned(cases, mechanisms, standards.team))

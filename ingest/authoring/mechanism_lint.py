@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Iterator
 from trainmedic.ingest.authoring.case_lint import Complaint, bilingual
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.mechanism import Mechanism, MechanismSet, Weighed, weigh
-from trainmedic.kb.engine.patches import Parse
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.glossary.negated import stated_concepts
 from trainmedic.kb.glossary.terms import Glossary
+from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.pages.body import Example
@@ -22,7 +22,7 @@ MIN_SYMPTOMS = 5
 
 
 def lint_mechanism(
-    mechanism: Mechanism, mechanisms: MechanismSet, cases: CaseSet, rules: RuleSet, glossary: Glossary, parse: Parse
+    mechanism: Mechanism, mechanisms: MechanismSet, cases: CaseSet, rules: RuleSet, glossary: Glossary, read: Read
 ) -> Iterator[PageProblem]:
     page = mechanisms.pages.get(mechanism.id, Page(name=f"{mechanism.id}.md"))
     for part, message in (*_form(mechanism), *_links(mechanism, cases, rules), *_concepts(mechanism, glossary)):
@@ -36,15 +36,13 @@ def lint_mechanism(
         if not any(example.kind == kind for example, _ in listed):
             yield PageProblem(page.name, page.body_line, f"{kind}: at least one example is needed")
     for example, origin in listed:
-        for problem in run_example(mechanism, example, origin, glossary, parse):
+        for problem in run_example(mechanism, example, origin, glossary, read):
             yield PageProblem(page.name, example.line, f"{example.kind}, {example.sentence!r}: {problem}")
 
 
-def run_example(
-    mechanism: Mechanism, example: Example, origin: str, glossary: Glossary, parse: Parse
-) -> tuple[str, ...]:
+def run_example(mechanism: Mechanism, example: Example, origin: str, glossary: Glossary, read: Read) -> tuple[str, ...]:
     """What is wrong with one example; empty if it holds."""
-    evidence = parse(example.question, example.attachments)
+    evidence = read(example.question, example.attachments)
     concepts = stated_concepts(evidence.question, glossary)
     weighed = [weigh(mechanism, Facts(evidence, run, concepts)) for run in evidence.runs or (evidence.run,)]
     if example.kind == "Excluded":

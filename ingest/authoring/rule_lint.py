@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainmedic.kb.engine.checker import check
-from trainmedic.kb.engine.patches import Parse, with_patches
+from trainmedic.kb.engine.patches import with_patches
 from trainmedic.kb.engine.rule import Rule, RuleSet
-from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.page import PageProblem
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Safety
@@ -18,7 +18,7 @@ _CAN_BE_MISSING = ("name", "option", "has_option", "option_has_value", "version"
 _LEAST = {"Fires": 1, "Silent": 2}
 
 
-def lint_rule(rule: Rule, parse: Parse) -> Iterator[PageProblem]:
+def lint_rule(rule: Rule, read: Read) -> Iterator[PageProblem]:
     try:
         body = read_body(rule)
     except PageError as error:
@@ -26,12 +26,12 @@ def lint_rule(rule: Rule, parse: Parse) -> Iterator[PageProblem]:
         return
     yield from _form(rule, body)
     for example in body.examples:
-        for problem in run_example(rule, example, parse):
+        for problem in run_example(rule, example, read):
             yield PageProblem(rule.page.name, example.line, f"{example.kind}, {example.sentence!r}: {problem}")
 
 
-def run_example(rule: Rule, example: Example, parse: Parse) -> tuple[str, ...]:
-    evidence = parse(example.question, example.attachments)
+def run_example(rule: Rule, example: Example, read: Read) -> tuple[str, ...]:
+    evidence = read(example.question, example.attachments)
     ruleset = RuleSet(rules=(rule,))
     report = check(evidence, ruleset)
     if report.failures:
@@ -40,7 +40,7 @@ def run_example(rule: Rule, example: Example, parse: Parse) -> tuple[str, ...]:
     if example.kind == "Fires":
         if not fired:
             return (f"the rule does not fire ({_why(unknown)})",)
-        return (*_marks(example, fired), *_patches(example, fired[0], evidence, ruleset, parse))
+        return (*_marks(example, fired), *_patches(example, fired[0], evidence, ruleset, read))
     if example.kind == "Silent":
         if fired:
             return (f"the rule fires: {_terms(fired[0])}",)
@@ -77,9 +77,9 @@ def _marks(example: Example, fired: list[Finding]) -> Iterator[str]:
         yield f"nothing is marked, but the evidence is {', '.join(repr(span.text) for span in evidence.values())}"
 
 
-def _patches(example: Example, finding: Finding, evidence: Evidence, ruleset: RuleSet, parse: Parse) -> Iterator[str]:
+def _patches(example: Example, finding: Finding, evidence: Evidence, ruleset: RuleSet, read: Read) -> Iterator[str]:
     """Every patch must clear the rule, and the first must be the diff on the page."""
-    report = with_patches(check(evidence, ruleset), evidence, ruleset, parse)
+    report = with_patches(check(evidence, ruleset), evidence, ruleset, read)
     patched = [fix for fired in report.fired if fired.run_id == finding.run_id for fix in fired.fixes if fix.patch]
     for fix in patched:
         if fix.safety is not Safety.DISPLAY and finding.rule_id not in fix.clears:

@@ -197,7 +197,7 @@ def _finding(rule: Rule, outcome: Outcome, facts: Facts) -> Finding:
         run_id=facts.run.id,
         concludes=rule.concludes,
         symptoms=rule.symptoms,
-        fixes=fixes(rule, facts, outcome.values) if fired else (),
+        fixes=fixes(rule.fixes, facts, outcome.values) if fired else (),
         evidence=_evidence(rule, outcome, facts),
         missing=needed,
         cases=rule.cases,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from trainmedic.kb.engine.edits import Document, insert, remove, replace_option, replace_value, resolve
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.rule import FixSpec, Rule
+from trainmedic.kb.engine.rule import FixSpec
 from trainmedic.kb.engine.values import show, truth
 from trainmedic.kb.frameworks.canonical import Spelling, keys_of, name_of, spelling
 from trainmedic.kb.frameworks.catalogue import infer_versions, versions
@@ -24,10 +24,10 @@ _LIBRARIES = ("peft", "transformers", "deepspeed", "accelerate")
 _FOREIGN_CLASSES = ("LoraConfig", "PeftConfig", "BitsAndBytesConfig", "GenerationConfig", "get_peft_model")
 
 
-def fixes(rule: Rule, facts: Facts, values: Mapping[str, str] | None = None) -> tuple[Fix, ...]:
-    """The fixes that a fired rule offers here, with their edits (none where the fix can only be described)."""
+def fixes(specs: Iterable[FixSpec], facts: Facts, values: Mapping[str, str] | None = None) -> tuple[Fix, ...]:
+    """The fixes that a page offers here, with their edits (none where the fix can only be described)."""
     offers = []
-    for spec in rule.fixes:
+    for spec in specs:
         if spec.when is not None and truth(spec.when.evaluate(facts)) is not True:
             continue
         plan = _Plan(facts)

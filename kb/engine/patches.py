@@ -1,13 +1,13 @@
 """Patches: a fix's edits as a unified diff of the user's own text, and what the rules say once it is applied.
 
-Nothing is written anywhere: the patched text is parsed and checked in memory. The parser is handed in.
+Nothing is written anywhere: the patched text is read and checked in memory. The reader is handed in.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,12 +15,10 @@ from trainmedic.kb.engine.checker import fired_rules
 from trainmedic.kb.engine.edits import apply, resolve
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.report import Edit, Finding, Fix, Report, Safety, Severity, Text
 
-Parse = Callable[[str, Sequence[Attachment]], Evidence]
-"""`kb.parse.pipeline.parse`: question and attachments → evidence."""
 _LOGGED = frozenset(("log", "metrics", "traceback"))
 _HUNK = regex(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 _CONTEXT = 3
@@ -81,10 +79,10 @@ def patched(edits: Iterable[Edit], sources: Sequence[Source]) -> tuple[Source, .
     )
 
 
-def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Parse) -> Report:
+def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, read: Read) -> Report:
     """The report with every fix's patch, the rules that it clears and those that it brings up.
 
-    ``parse`` is called once for each different set of edits, with the sources of ``evidence`` (masked) after the edits;
+    ``read`` is called once for each different set of edits, with the sources of ``evidence`` (masked) after the edits;
     what holds nothing but logged lines is not read again. The log is that of the run before the patch: it still counts
     for what a patch ``clears``, but only the configuration itself decides what ``appears``.
     """
@@ -96,7 +94,7 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Pa
             return fix
         if fix.edits not in known:
             sources = patched(fix.edits, evidence.sources)
-            after = reread(evidence, sources, parse)
+            after = reread(evidence, sources, read)
             patch = _patch(evidence.sources, sources)
             known[fix.edits] = replace(
                 fix,
@@ -125,17 +123,16 @@ def _appearing(before: Evidence, after: Evidence, ruleset: RuleSet, fired: froze
     return found - fired_rules(old, ruleset, found) if found else found
 
 
-def reread(evidence: Evidence, sources: Sequence[Source], parse: Parse) -> Evidence:
+def reread(evidence: Evidence, sources: Sequence[Source], read: Read) -> Evidence:
     """The evidence with the configuration of ``sources``, and with what the logs said before.
 
     ``sources`` are those of ``evidence`` after edits; what holds nothing but logged lines is not read again.
     """
     logs = _logs(evidence)
-    read = parse(*_paste([source for source in sources if source.name not in logs]))
+    fresh = read(*_paste([source for source in sources if source.name not in logs]))
     log_regions = tuple(region for region in evidence.regions if region.source in logs)
-    return replace(
-        evidence, runs=read.runs, versions=read.versions, regions=(*read.regions, *log_regions), sources=tuple(sources)
-    )
+    regions = (*fresh.regions, *log_regions)
+    return replace(evidence, runs=fresh.runs, versions=fresh.versions, regions=regions, sources=tuple(sources))
 
 
 def unstarted(evidence: Evidence) -> Evidence:

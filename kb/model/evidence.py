@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from trainmedic.kb.model.place import Source, Span
+from trainmedic.kb.model.place import Attachment, Source, Span
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.model.run import Option, Region, RunConfig, VersionFact
 
@@ -172,3 +172,7 @@ class Evidence:
     def has(self, kind: str) -> bool:
         """Whether a signal of this kind was seen or stated."""
         return any(signal.kind == kind for signal in self.signals)
+
+
+Read = Callable[[str, Sequence[Attachment]], Evidence]
+"""A reader of question and attachments: `kb.parse.pipeline.parse`, in this process or in another."""

@@ -42,7 +42,7 @@ def _programs(what: str) -> list[str]:
 _IDLE = regex("|".join([*_programs("idle"), _SCRIPTS_IDLE]))
 _TRAINS = regex("|".join([*_programs("training"), _SCRIPTS_TRAIN]))
 _FILES = ("json", "yaml", "toml", "ini")
-_DEEPSPEED = ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer")
+_DEEPSPEED = {"zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer"}
 _OPTIONS = load_table("parse/data/words.toml")["options"]
 _TRAINING = frozenset(_OPTIONS["training"])
 _SHAPES = {"hidden_size", "vocab_size", "num_hidden_layers", "text_config", "llm_config"}
@@ -109,11 +109,7 @@ def role_of(
     if kind in _FILES:
         if len(keys & set(_ACCELERATE)) > 1 or {"compute_environment"} <= keys:
             return "accelerate"
-        if (
-            keys & set(_DEEPSPEED[:3])
-            or keys & set(_DEEPSPEED[4:6])
-            or (set(_DEEPSPEED) & keys and "optimizer.type" in keys)
-        ):
+        if keys & _DEEPSPEED:
             return "deepspeed"
     if kind == "json" and (model := _of_a_model(keys)) is not None:
         return model

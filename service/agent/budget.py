@@ -41,7 +41,6 @@ class Budget:
     """The remaining steps and tokens of one investigation."""
 
     tokens_left: int
-    turns: int = 0
     requested: int = 0
     done: int = 0
     mistakes: int = 0

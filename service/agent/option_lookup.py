@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmedic.kb.frameworks import catalogue
-from trainmedic.kb.frameworks.catalogue import OptionInfo, Suggestion
+from trainmedic.kb.frameworks.catalogue import OptionInfo
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.messages import load_messages
 
@@ -20,7 +20,6 @@ MAX_OWNERS = 6
 class OptionDescription:
     """One option in a release. ``text`` names framework, release and option in its first sentence."""
 
-    framework: str
     version: str
     option: str
     exists: bool
@@ -43,7 +42,6 @@ def describe_option(framework: str, option: str, version: str | None, language: 
     release = version or catalogue.nearest(framework, None) or ""
     parts = _known(info, framework, release, language) if info else _unknown(framework, key, version, release, language)
     return OptionDescription(
-        framework=framework,
         version=release,
         option=info.key if info else key,
         exists=info is not None,
@@ -73,18 +71,10 @@ def _known(info: OptionInfo, framework: str, version: str, language: str) -> Ite
 
 def _unknown(framework: str, key: str, version: str | None, release: str, language: str) -> Iterator[str]:
     yield messages("no_option", language, framework=framework, version=release, option=key)
-    suggestion: Suggestion | None = catalogue.suggest(framework, key, version)
+    suggestion = catalogue.suggest(framework, key, version)
     if suggestion is not None:
-        yield (
-            messages(
-                f"suggestion.{suggestion.why}",
-                language,
-                key=suggestion.key,
-                framework=suggestion.framework,
-                first=suggestion.first,
-                last=suggestion.last,
-            )
-        )
+        names = {name: getattr(suggestion, name) for name in ("key", "framework", "first", "last")}
+        yield messages(f"suggestion.{suggestion.why}", language, **names)
 
 
 def _renames(framework: str, key: str, language: str) -> Iterator[str]:

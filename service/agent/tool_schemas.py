@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 MAX_CHANGES = 6
@@ -79,6 +80,12 @@ TOOL_SCHEMAS: dict[str, type[_ToolSchema]] = {
     "look_up_option": LookUpOption,
     "read_log": ReadLog,
 }
+
+TOOLS: list[dict[str, Any]] = [
+    {"type": "function", "function": {**convert_to_openai_tool(form)["function"], "name": name}}
+    for name, form in TOOL_SCHEMAS.items()
+]
+"""The tools as the OpenAI API describes them."""
 
 
 def problems(error: ValidationError) -> str:

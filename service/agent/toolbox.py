@@ -6,8 +6,10 @@ verified.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+from pydantic import BaseModel
 
 from trainmedic.kb.mask import mask
 from trainmedic.kb.messages import load_messages
@@ -18,10 +20,10 @@ from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.agent.option_lookup import catalogue_name, describe_option
 from trainmedic.service.agent.tool_schemas import CheckChanged, GetCase, LookUpOption, ReadLog, SearchCases
 from trainmedic.service.composition.citations import place, quote
+from trainmedic.service.dialogue.what_if import Effect, WhatIf, what_if
 from trainmedic.service.llm.prompts.build import without_identities
 from trainmedic.service.llm.prompts.data_marks import delimited
 from trainmedic.service.llm.prompts.sources import Source, case_text, more_text
-from trainmedic.service.what_if.apply import Effect, WhatIf, what_if
 
 messages = load_messages("trainmedic.service.agent")
 
@@ -66,17 +68,18 @@ class Toolbox:
     def language(self) -> str:
         return self.prepared.answer.language
 
+    def run(self, name: str, form: BaseModel) -> ToolResult:
+        """Run the tool that `TOOL_SCHEMAS` lists by this name; ``form`` holds its valid arguments."""
+        tool: Callable[[BaseModel], ToolResult] = getattr(self, name)
+        return tool(form)
+
     def search_cases(self, form: SearchCases) -> ToolResult:
         """The cases nearest to the query."""
         framework = (form.framework or "").strip().casefold()
         filters = {"framework": framework} if framework else None
         hits = self.advisor.search(form.query, top_k=MAX_CASES, filters=filters)
         cases = [case for hit in hits if (case := self.advisor.case(hit.case_id)) is not None]
-        lines = []
-        for case in cases:
-            cause = f"cause: {_cut(case.section('cause', self.language), SUMMARY)}"
-            marker = self._source("case", case.id, case.title.get(self.language), cause, url=_url(case))
-            lines.append(f"[{marker}] case {case.id}: {case.title.get(self.language)}\n{cause}")
+        lines = [self._case(case, f"cause: {_cut(case.section('cause', self.language), SUMMARY)}") for case in cases]
         summary = messages("searched", self.language, query=plain(form.query), count=len(cases))
         return ToolResult(text="\n".join(lines) or "No case was found.", summary=summary)
 
@@ -85,15 +88,12 @@ class Toolbox:
         case = self.advisor.case(form.case_id)
         if case is None:
             return self.refused("get_case", f"There is no case {plain(form.case_id)}. search_cases shows ids.")
-        title = case.title.get(self.language)
-        text = f"{case_text(case, self.language)}\n{more_text(case, self.language)}"
-        marker = self._source("case", case.id, title, text, url=_url(case))
-        summary = messages("read_case", self.language, title=title)
-        return ToolResult(text=f"[{marker}] case {case.id}: {title}\n{text}", summary=summary)
+        text = self._case(case, f"{case_text(case, self.language)}\n{more_text(case, self.language)}")
+        return ToolResult(text=text, summary=messages("read_case", self.language, title=case.title.get(self.language)))
 
     def check_changed(self, form: CheckChanged) -> ToolResult:
         """The rules over the configuration with other values: the findings that clear, appear and stay."""
-        effects = what_if(self.prepared.context.evidence, form.values, self.advisor.knowledge.rules)
+        effects = what_if(self.prepared.context.evidence, form.values, self.advisor.knowledge.rules, self.advisor.read)
         problems = [f"{plain(change.name)}: {change.why.get(self.language)}" for change in effects.unknown]
         if not effects.changed:
             names = ", ".join(plain(name) for name in form.changes)
@@ -104,17 +104,10 @@ class Toolbox:
         before = ", ".join(f"{c.name} = {c.before}" for c in effects.changed if c.before is not None)
         lines = [f"changed: {changes}", *([f"before: {self._data(before)}"] if before else [])]
         lines += self._effect_lines(effects)
-        summary = messages(
-            "checked",
-            self.language,
-            changes=changes,
-            count=len(effects.clears),
-            appears=len(effects.appears),
-            stays=len(effects.stays),
-        )
-        return ToolResult(
-            text="\n".join([*lines, *(f"not changed: {problem}" for problem in problems)]), summary=summary
-        )
+        lines += [f"not changed: {problem}" for problem in problems]
+        counts = {"count": len(effects.clears), "appears": len(effects.appears), "stays": len(effects.stays)}
+        summary = messages("checked", self.language, changes=changes, **counts)
+        return ToolResult(text="\n".join(lines), summary=summary)
 
     def suppose(self) -> None:
         """Add sources for the change that the question supposes; the answer describes it before the model's text."""
@@ -188,13 +181,11 @@ class Toolbox:
 
     def _effect_lines(self, change: WhatIf) -> list[str]:
         changes = _changes(change)
-        kinds = {
-            "clears": change.clears,
-            "appears": change.appears,
-            "stays": change.stays,
-            "logged": change.logged,
-        }
-        return [line for kind, effects in kinds.items() for line in self._rule_lines(kind, effects, changes)]
+        return [
+            line
+            for kind in ("clears", "appears", "stays", "logged")
+            for line in self._rule_lines(kind, getattr(change, kind), changes)
+        ]
 
     def _rule_lines(self, message: str, effects: Sequence[Effect], changes: str) -> list[str]:
         """One line for each rule that a change affects; the sentence is also added to the rule's source."""
@@ -205,6 +196,12 @@ class Toolbox:
             marker = self._source("rule", effect.rule_id, title, f"{title}\n{sentence}")
             lines.append(f"[{marker}] {effect.rule_id} ({effect.severity.value}): {title} {sentence}")
         return lines + ([f"… and {len(effects) - MAX_EFFECTS} more: {sentence}"] if len(effects) > MAX_EFFECTS else [])
+
+    def _case(self, case: Case, text: str) -> str:
+        """A part of a case as a source."""
+        title = case.title.get(self.language)
+        marker = self._source("case", case.id, title, text, url=case.sources[0].url if case.sources else None)
+        return f"[{marker}] case {case.id}: {title}\n{text}"
 
     def _source(
         self, kind: str, id: str, title: str, text: str, *, url: str | None = None, quoted: str | None = None
@@ -232,10 +229,6 @@ def plain(text: str, length: int = MAX_ARGUMENT) -> str:
 
 def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-def _url(case: Case) -> str | None:
-    return case.sources[0].url if case.sources else None
 
 
 def _changes(what_if: WhatIf) -> str:

@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
-from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Executor
 from trainmedic.service.api.access import ANYBODY, Principal
 from trainmedic.service.api.resources import (
@@ -16,6 +15,7 @@ from trainmedic.service.api.resources import (
     ConversationSummary,
     ConversationTurn,
 )
+from trainmedic.service.storage.memory import Memory
 
 ConversationId = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Offset = Annotated[int, Query(ge=0, le=1_000_000)]
@@ -29,12 +29,12 @@ def principal_of(request: Request) -> Principal:
     return principal
 
 
-def add_conversation_routes(router: APIRouter, advisor: Advisor, run: Executor) -> None:
+def add_conversation_routes(router: APIRouter, memory: Memory, run: Executor) -> None:
     @router.get("/conversations")
     async def list_conversations(request: Request, offset: Offset = 0, limit: Limit = 50) -> ConversationPage:
         """The conversations of this key, the latest first."""
         owner = principal_of(request).id
-        listed = await run(lambda: advisor.conversations(owner, offset, limit))
+        listed = await run(lambda: memory.conversations(owner, offset, limit))
         return ConversationPage(items=tuple(map(ConversationSummary.of, listed)), offset=offset)
 
     @router.get("/conversations/{conversation_id}")
@@ -46,7 +46,7 @@ def add_conversation_routes(router: APIRouter, advisor: Advisor, run: Executor) 
         404 if it is unknown or another key's.
         """
         owner = principal_of(request).id
-        turns = await run(lambda: advisor.past_turns(conversation_id, owner, offset, limit))
+        turns = await run(lambda: memory.past_turns(conversation_id, owner, offset, limit))
         return ConversationDocument(id=conversation_id, items=tuple(map(ConversationTurn.of, turns)), offset=offset)
 
     @router.delete("/conversations/{conversation_id}", status_code=204, response_class=Response)
@@ -57,4 +57,4 @@ def add_conversation_routes(router: APIRouter, advisor: Advisor, run: Executor) 
         """
         principal = principal_of(request)
         owner = None if principal.may("admin") else principal.id
-        await run(lambda: advisor.delete_conversation(conversation_id, owner))
+        await run(lambda: memory.delete_conversation(conversation_id, owner))

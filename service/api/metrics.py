@@ -1,6 +1,6 @@
 """Prometheus metrics of requests, answers, feedback, model calls and the process.
 
-Labels have few values: routes and never paths, verdicts, rules, outcomes. docs/deployment.md lists them.
+Labels have few values: routes and never paths, verdicts, rules, outcomes. docs/run/deployment.md lists them.
 """
 
 from __future__ import annotations

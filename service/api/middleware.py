@@ -33,7 +33,7 @@ from trainmedic.service.settings import MEBIBYTE, Settings
 
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/version"})
 """Health needs no key: probes have none, and it holds no secret."""
-SIGNED_PREFIXES = ("/slack/", "/feishu/", "/dingtalk/", "/discord/")
+SIGNED_PREFIXES = ("/slack/", "/feishu/", "/dingtalk/")
 """Signed requests; a service that a chat platform calls has a public name."""
 TRACE_HEADER = b"x-trace-id"
 TEMPLATE = "trainmedic.route"

@@ -32,7 +32,7 @@ from trainmedic.service.api.errors import trace_id_of
 from trainmedic.service.api.routes import ERRORS, Worker, chained, event_stream, pieces
 from trainmedic.service.api.schemas import COMPLETION_EVENTS, CompletionOut, Whole, YesNo
 from trainmedic.service.composition.messages import messages
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 
 MODEL = "trainmedic"
 MAX_MESSAGES = 10_000

@@ -155,7 +155,7 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         return Hits.of(hits, snapshot.knowledge.cases, "zh" if body.language == "zh" else "en")
 
     add_answer_routes(router, advisor, worker)
-    add_conversation_routes(router, advisor, worker.run)
+    add_conversation_routes(router, advisor.memory, worker.run)
     add_audit_route(router, advisor, worker, bounded)
     add_diff_route(router, advisor, worker, bounded)
     add_message_route(router, advisor, worker, bounded)
@@ -169,7 +169,7 @@ def add_answer_routes(router: APIRouter, advisor: Advisor, worker: Worker) -> No
     @router.get("/answers/{answer_id}", response_model=Answer)
     async def stored_answer(answer_id: str) -> Response:
         """A stored answer, unchanged; 404 if it is not stored."""
-        stored = await worker.run(lambda: advisor.answer(answer_id))
+        stored = await worker.run(lambda: advisor.memory.answer(answer_id))
         if stored is None:
             raise NotFound(f"no answer {answer_id!r}")
         # As stored: an answer keeps the form of the version that gave it.
@@ -184,7 +184,7 @@ def add_answer_routes(router: APIRouter, advisor: Advisor, worker: Worker) -> No
         principal = principal_of(request)
         owner = None if principal.may("admin") else principal.id
         value = Feedback(answer_id=body.answer_id, reaction=body.reaction, reason=body.reason, comment=body.comment)
-        await worker.run(lambda: advisor.give_feedback(value, owner))
+        await worker.run(lambda: advisor.memory.give_feedback(value, owner))
         return FeedbackReceipt(answer_id=body.answer_id, reaction=body.reaction)
 
 
@@ -271,7 +271,9 @@ def add_case_routes(router: APIRouter, advisor: Advisor) -> None:
         fields = plain(case)
         assert isinstance(fields, dict)
         markdown = render_cause(case, knowledge.mechanisms, language)
-        return CaseDocument(case=fields, markdown=markdown, sightings=advisor.sightings(case_id))
+        return CaseDocument(
+            case=fields, markdown=markdown, sightings=advisor.memory.sightings(case_id, advisor.knowledge)
+        )
 
 
 def add_mechanism_routes(router: APIRouter, advisor: Advisor) -> None:
@@ -298,7 +300,7 @@ def add_mechanism_routes(router: APIRouter, advisor: Advisor) -> None:
         return MechanismDocument(
             mechanism=MechanismSummary.of(mechanism, language),
             markdown=render_mechanism(mechanism, None, language),
-            sightings=advisor.sightings(mechanism_id),
+            sightings=advisor.memory.sightings(mechanism_id, advisor.knowledge),
         )
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.answer import Answer, Citation
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 
 Name = Annotated[str, Field(min_length=1, max_length=255)]
 YesNo = Annotated[bool, Field(strict=True)]
@@ -163,12 +163,6 @@ class FeedbackIn(Body):
     reaction: Literal["up", "down", "resolved"]
     reason: Annotated[str, Field(max_length=2_000)] = ""
     comment: Annotated[str, Field(max_length=20_000)] = ""
-
-
-class RollbackIn(Body):
-    """The version to serve; without ``id`` that of the pages as they are."""
-
-    id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
 
 
 class CompletionMessage(BaseModel):

@@ -42,14 +42,11 @@ REQUIREMENTS: tuple[tuple[str, str, Requirement], ...] = (
     ("GET", "/v1/models", "read"),
     ("GET", "/v1/models/{model_id}", "read"),
     ("GET", "/v1/admin/index", "admin"),
-    ("GET", "/v1/admin/index/diff", "admin"),
     ("POST", "/v1/admin/reload", "admin"),
-    ("POST", "/v1/admin/rollback", "admin"),
     ("*", "/mcp", "ask"),
     ("POST", "/slack/events", "signed"),
     ("POST", "/feishu/events", "signed"),
     ("POST", "/dingtalk/events", "signed"),
-    ("POST", "/discord/interactions", "signed"),
     ("*", "/{page:path}", "pages"),
 )
 """Method, path and requirement; the first entry that fits decides. ``*`` is any method."""

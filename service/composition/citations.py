@@ -14,7 +14,7 @@ from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Text
 from trainmedic.service.answer import Citation
 from trainmedic.service.composition.messages import messages
-from trainmedic.service.what_if.apply import Effect
+from trainmedic.service.dialogue.what_if import Effect
 
 MAX_QUOTE = 160
 """Code points of one quoted place."""

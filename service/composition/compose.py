@@ -21,11 +21,11 @@ from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.option_names import other_names
 from trainmedic.service.composition.views import finding_view, grouped, in_words, joined, merged_evidence, missing_view
 from trainmedic.service.composition.what_if import supposition
+from trainmedic.service.dialogue.difference import Difference
+from trainmedic.service.dialogue.what_if import WhatIf
 from trainmedic.service.ranking.diagnose import Diagnosis, complaint, nothing_readable, unread_log
 from trainmedic.service.ranking.features import Context
 from trainmedic.service.ranking.inference import Cause, MechanismBelief
-from trainmedic.service.what_if.apply import WhatIf
-from trainmedic.service.what_if.compare import Difference
 
 MAX_EVIDENCE = 3
 """Places quoted for one finding."""

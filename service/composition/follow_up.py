@@ -10,11 +10,11 @@ from trainmedic.service.answer import ChangesView, ChangeView, Section
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.views import joined
 from trainmedic.service.composition.what_if import cited_titles
-from trainmedic.service.question.conversation import Message
-from trainmedic.service.question.intent import Intent, Relation
+from trainmedic.service.dialogue.conversation import Message
+from trainmedic.service.dialogue.difference import Difference
+from trainmedic.service.dialogue.intent import Intent, Relation
 from trainmedic.service.ranking.diagnose import Diagnosis
 from trainmedic.service.ranking.inference import Cause
-from trainmedic.service.what_if.compare import Difference
 
 MAX_REASONS = 4
 

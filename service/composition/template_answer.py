@@ -22,13 +22,13 @@ from trainmedic.service.composition.views import (
     settings_used,
     signal_views,
 )
-from trainmedic.service.question.conversation import Message
-from trainmedic.service.question.intent import Relation
+from trainmedic.service.dialogue.conversation import Message
+from trainmedic.service.dialogue.difference import Difference
+from trainmedic.service.dialogue.intent import Relation
+from trainmedic.service.dialogue.turn import Turn
+from trainmedic.service.dialogue.what_if import WhatIf
 from trainmedic.service.ranking.diagnose import Diagnosis
 from trainmedic.service.ranking.features import Context
-from trainmedic.service.storage.history import Turn
-from trainmedic.service.what_if.apply import WhatIf
-from trainmedic.service.what_if.compare import Difference
 
 
 def template_answer(

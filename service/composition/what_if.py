@@ -10,8 +10,8 @@ from trainmedic.kb.model.report import Finding, Status
 from trainmedic.service.answer import Section
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.views import SEPARATOR
+from trainmedic.service.dialogue.what_if import ALREADY, AppliedChange, Effect, WhatIf
 from trainmedic.service.ranking.inference import Cause
-from trainmedic.service.what_if.apply import ALREADY, AppliedChange, Effect, WhatIf
 
 MAX_TITLES = 5
 """Findings or effects named in one line; the others are counted."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.answer import Answer
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.ranking.diagnose import LIKELY
 
 VERDICTS = ("answered", "need_input", "not_in_kb", "no_fault")

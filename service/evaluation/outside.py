@@ -21,8 +21,8 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.answer import Answer, CauseView
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.evaluation.causes import Share, share
-from trainmedic.service.question.request import Ask
 
 Group = tuple[str, ...]
 Language = Literal["en", "zh"]
@@ -248,7 +248,7 @@ def was_given(fact: str, incident: Incident) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutsideFigures:
-    """The figures over some results; see `docs/evaluation.md`."""
+    """The figures over some results; see `docs/know/evaluation.md`."""
 
     first: Share
     in_three: Share

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from trainmedic.service.answer import Answer
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.evaluation.causes import share
 from trainmedic.service.evaluation.outside import GIVEN, Incident, Result, Scorer, mentions
-from trainmedic.service.question.request import Ask
 
 REPLIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

@@ -8,13 +8,14 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Any
 
 from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import T, final_answer
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.evaluation.causes import Evaluation, Item, Outcome, Share, evaluated, outcome_of, request_of
-from trainmedic.service.llm.model import ChatModel, Delta, Form, Message, ModelError, ModelLimits
+from trainmedic.service.llm.chat import ChatModel, Completion, ModelError, ModelLimits, Piece
 from trainmedic.service.llm.prompts import build
 from trainmedic.service.llm.verified_answer import grounding_of
 from trainmedic.service.llm.verify import verify
@@ -55,7 +56,7 @@ class _Recorder(ChatModel):
     def __init__(self, inner: ChatModel) -> None:
         super().__init__(inner.options)
         self._inner = inner
-        self.draft: list[str] = []
+        self.draft = ""
         self.failure = ""
 
     async def name(self) -> str:
@@ -67,21 +68,16 @@ class _Recorder(ChatModel):
     async def count(self, texts: Sequence[str]) -> list[int]:
         return await self._inner.count(texts)
 
-    async def structured(
-        self, messages: Sequence[Message], form: type[Form], *, max_tokens: int, within_s: float | None = None
-    ) -> Form:
-        return await self._inner.structured(messages, form, max_tokens=max_tokens, within_s=within_s)
+    async def structured(self, *args: Any, **how: Any) -> Any:
+        return await self._inner.structured(*args, **how)
 
-    async def stream(
-        self, messages: Sequence[Message], *, max_tokens: int | None = None, within_s: float | None = None
-    ) -> AsyncGenerator[Delta, None]:
+    async def stream(self, *args: Any, **how: Any) -> AsyncGenerator[Piece | Completion, None]:
         try:
-            async with aclosing(self._inner.stream(messages, max_tokens=max_tokens, within_s=within_s)) as deltas:
-                async for delta in deltas:
-                    if delta.anew:
-                        self.draft.clear()
-                    self.draft.append(delta.text)
-                    yield delta
+            async with aclosing(self._inner.stream(*args, **how)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Completion):
+                        self.draft = piece.text
+                    yield piece
         except ModelError as failure:
             self.failure = failure.kind
             raise
@@ -103,7 +99,7 @@ async def answer_of(item: Item, advisor: Advisor, model: ChatModel, *, restate: 
         limits = await model.limits()
         prepared = next(candidate for candidate in seen if candidate.answer.id == answer.id)
         prompt = await build(prepared, model.count, context_tokens=limits.context_tokens, max_tokens=limits.max_tokens)
-        checked = verify("".join(recorder.draft), grounding_of(prepared, prompt), answer.language)
+        checked = verify(recorder.draft, grounding_of(prepared, prompt), answer.language)
         return ModelAnswer(answer=answer, stats=checked.stats)
     finally:
         await recorder.aclose()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from trainmedic.service.llm.model import ChatModel, Message, ModelError
+from trainmedic.service.llm.chat import ChatModel, Message, ModelError
 from trainmedic.service.llm.prompts.data_marks import data_mark, delimited
 
 MAX_TOKENS = 900

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolCall
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 
@@ -26,16 +26,24 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delta:
-    """A piece of the model's text; the last one may carry token counts and the finish reason (``length``: the limit).
+class Piece:
+    """The next words of a text. ``anew``: all text before them was reasoning and must be discarded."""
 
-    ``anew``: all text before this piece was reasoning and must be discarded.
+    text: str
+    anew: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """All that the model wrote in one turn, without its reasoning, and the tools that it calls.
+
+    ``cut``: the token limit ended it.
     """
 
-    text: str = ""
-    usage: Mapping[str, int] | None = None
-    finish: str | None = None
-    anew: bool = False
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    usage: Mapping[str, int] = field(default_factory=dict)
+    cut: bool = False
 
 
 class Chat(ChatOpenAI):
@@ -66,34 +74,50 @@ class Chat(ChatOpenAI):
         return converted
 
 
-def messages_of(messages: Sequence[Message]) -> list[BaseMessage]:
+def messages_of(messages: Sequence[Message | BaseMessage]) -> list[BaseMessage]:
     kinds = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
-    return [kinds[message.role](content=message.content) for message in messages]
+    return [
+        kinds[message.role](content=message.content) if isinstance(message, Message) else message
+        for message in messages
+    ]
 
 
-def delta_of(chunk: object) -> Delta:
-    """A streamed message as a `Delta`; an empty one for any other type."""
-    if not isinstance(chunk, AIMessageChunk):
-        return Delta()
-    counted = chunk.usage_metadata
-    usage = (
-        {
-            "prompt_tokens": counted["input_tokens"],
-            "completion_tokens": counted["output_tokens"],
-            "cached_tokens": (counted.get("input_token_details") or {}).get("cache_read", 0) or 0,
-        }
-        if counted
-        else None
-    )
-    finish = chunk.response_metadata.get("finish_reason")
-    return Delta(text=text_of(chunk), usage=usage, finish=str(finish) if finish else None)
+def usage_of(message: BaseMessage) -> Mapping[str, int] | None:
+    """The token counts, which come with the last piece of a stream."""
+    counted = message.usage_metadata if isinstance(message, AIMessage) else None
+    return counted and {
+        "prompt_tokens": counted["input_tokens"],
+        "completion_tokens": counted["output_tokens"],
+        "cached_tokens": (counted.get("input_token_details") or {}).get("cache_read", 0) or 0,
+    }
 
 
-def has_reasoning(chunk: object) -> bool:
-    return isinstance(chunk, AIMessageChunk) and REASONING in chunk.additional_kwargs
+def finish_of(message: BaseMessage) -> str | None:
+    """Why the text ended (``length``: the token limit); None while it goes on."""
+    finish = message.response_metadata.get("finish_reason")
+    return str(finish) if finish else None
 
 
-def text_of(message: object) -> str:
+def has_reasoning(message: BaseMessage) -> bool:
+    return REASONING in message.additional_kwargs
+
+
+def text_of(message: BaseMessage) -> str:
     """A message's text; empty if its content is not text."""
-    content = getattr(message, "content", "")
-    return content if isinstance(content, str) else ""
+    return message.content if isinstance(message.content, str) else ""
+
+
+def calls_of(message: AIMessage, *, cut: bool) -> tuple[ToolCall, ...]:
+    """The calls in a message, the malformed ones without arguments, which is then reported to the model.
+
+    If they were sent back unchanged, an endpoint may refuse the whole conversation. If the turn was ``cut`` by the
+    token limit, the last call's arguments are incomplete, even if LangChain could repair them.
+    """
+    calls = list(message.tool_calls)
+    if cut and calls:
+        calls[-1] = {**calls[-1], "args": {}}
+    broken = (
+        ToolCall(name=call.get("name") or "unknown", args={}, id=call.get("id") or f"call-{number}")
+        for number, call in enumerate(message.invalid_tool_calls)
+    )
+    return (*calls, *broken)

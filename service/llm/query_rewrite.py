@@ -7,7 +7,7 @@ from typing import Annotated
 from cachetools import LRUCache
 from pydantic import BaseModel, ConfigDict, Field
 
-from trainmedic.service.llm.model import ChatModel, Message, ModelError
+from trainmedic.service.llm.chat import ChatModel, Message, ModelError
 
 CACHED_QUERIES = 512
 MAX_QUESTION = 2_000

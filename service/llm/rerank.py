@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.composition.differential import Reasons
-from trainmedic.service.llm.model import ChatModel, Message, ModelError
+from trainmedic.service.llm.chat import ChatModel, Message, ModelError
 from trainmedic.service.llm.prompts.build import MAX_QUESTION, excerpt, without_identities
 from trainmedic.service.llm.prompts.data_marks import data_mark, delimited
 from trainmedic.service.ranking.reranked import REORDERED, Choice

@@ -17,8 +17,8 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.pages.defect import framework_of, signs_of_packages
 from trainmedic.kb.threads.thread import SimilarThread
-from trainmedic.service.question.intent import Intent
-from trainmedic.service.question.query import MAX_QUESTION, pasted_parts
+from trainmedic.service.dialogue.intent import Intent
+from trainmedic.service.dialogue.query import MAX_QUESTION, pasted_parts
 from trainmedic.service.ranking.features import Candidate, Context, DefectState, below, overlap, said_concepts
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.retrieve import Hit

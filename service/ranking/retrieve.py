@@ -19,7 +19,7 @@ from trainmedic.kb.engine.mechanism import page_of
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.store.embedder import Embedder
 from trainmedic.kb.store.index import Index
-from trainmedic.service.question.query import Facets, Query
+from trainmedic.service.dialogue.query import Facets, Query
 
 Numbers: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 Scores: TypeAlias = npt.NDArray[np.float32]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from trainmedic.kb.store.embedder import Embedder
 from trainmedic.kb.threads.store import ThreadStore
 from trainmedic.kb.threads.thread import Reported, SimilarThread
-from trainmedic.service.question.query import Query
+from trainmedic.service.dialogue.query import Query
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.retrieve import KNOWN_ENOUGH
 

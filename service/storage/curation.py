@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmedic.service.storage.history import Turn
+from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.storage.outcomes import OpenQuestion, Reason, Sightings
 from trainmedic.service.storage.unresolved import Embed, clustered
 

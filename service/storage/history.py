@@ -34,13 +34,12 @@ from sqlalchemy.engine import Engine, Row
 from trainmedic.kb.errors import NotFound
 from trainmedic.kb.identities import Identities, identities_of, mask_identities, masked_values
 from trainmedic.kb.mask import mask
-from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.storage.database import METADATA, aware, open_database, reading, scrub, writing
 from trainmedic.service.storage.outcomes import OpenQuestion, Reason, Sightings
 
 REACTIONS = ("up", "down", "resolved")
-MAX_STORED = 1_000_000
-"""Code points of one text that a conversation remembers."""
 MAX_TITLE = 120
 """Code points of a conversation's title."""
 LATEST = 40
@@ -86,17 +85,6 @@ _WHOSE = _turns.c.owner + "/" + _turns.c.conversation_id
 """Tells conversations apart: clients choose ids, and those of two owners may be the same."""
 _ADD = insert(_turns)
 _KEEP = insert(_answers)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """One question of a conversation with its attachments, masked, and the outcome."""
-
-    question: str
-    attachments: tuple[Attachment, ...]
-    answer_id: str
-    verdict: str
-    causes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,24 +135,6 @@ class PastTurn:
     answer_id: str
     verdict: str
     causes: tuple[str, ...]
-
-
-def turn_of(
-    question: str,
-    sources: Sequence[Source] = (),
-    *,
-    answer_id: str = "",
-    verdict: str = "",
-    causes: tuple[str, ...] = (),
-) -> Turn:
-    """A turn of masked texts, cut to `MAX_STORED`."""
-    return Turn(
-        question=question[:MAX_STORED],
-        attachments=tuple(Attachment(name=source.name or "", content=source.text[:MAX_STORED]) for source in sources),
-        answer_id=answer_id,
-        verdict=verdict,
-        causes=causes,
-    )
 
 
 def storable(text: str) -> str:

@@ -15,9 +15,10 @@ from fastapi.testclient import TestClient
 from tests.defects.values import ENTRY, folder
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.defect import defects_of, load_defects
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.chat.evidence import panel
 from trainmedic.ui.mcp.shapes import AuditResult
@@ -31,7 +32,7 @@ def medic(knowledge_advisor: Advisor, tmp_path: Path, monkeypatch: pytest.Monkey
     """An advisor that knows two defects of trl 0.20."""
     root = folder(tmp_path / "kb", ENTRY + ALWAYS)
     monkeypatch.setattr("trainmedic.kb.pages.defect.DEFECTS", root)
-    return Advisor(replace(knowledge_advisor.knowledge, defects=load_defects()))
+    return Advisor(replace(knowledge_advisor.knowledge, defects=load_defects()), parse)
 
 
 @pytest.fixture

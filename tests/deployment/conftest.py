@@ -31,7 +31,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory, knowledge_folder: Path) -
     for name in names.split("\0"):
         if name and (ROOT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
+            shutil.copy(ROOT / name, folder / name)
     shutil.copytree(PREBUILT, folder / "kb" / "store" / "prebuilt")
     return folder
 

@@ -35,8 +35,8 @@ ABOUT_ONE_FRAMEWORK = {
     # Examples in descriptions of tools, the words of our field, and the packages whose versions a watcher reports.
     "service/agent/tool_schemas.py",
     "service/langchain.py",
-    "service/question/intent.py",
-    "service/question/neighbours.py",
+    "service/dialogue/intent.py",
+    "service/dialogue/neighbours.py",
     "ui/watch/trainer_run.py",
 }
 """How a framework computes its batch, writes its values, logs its rows or declares its options."""
@@ -82,7 +82,8 @@ def run(text, question="", name="run.sh"):
 started = run("twell sft --tw_lr 3e-5 --tw_recipe chat\\n")
 settings = started.settings
 print(started.framework.value, started.algorithm.value, settings["learning_rate"].value, settings["bf16"].value)
-batch = Facts(parse("", [Attachment(name="run.sh", content="torchrun --nproc_per_node 4 twell sft --tw_lr 1e-5 --tw_recipe x\\n")]))
+launched = "torchrun --nproc_per_node 4 twell sft --tw_lr 1e-5 --tw_recipe x\\n"
+batch = Facts(parse("", [Attachment(name="run.sh", content=launched)]))
 print(batch.name("global_batch").value)
 print(run("", "my Tune-Well run diverges").framework.value)
 print(run("tw_recipe: chat\\ntw_lr: 1e-5\\n", name="run.yaml").framework.value)
@@ -103,7 +104,6 @@ def linked(source: Path, target: Path) -> None:
 
 def test_a_new_folder_is_a_new_framework(tmp_path: Path) -> None:
     linked(ROOT / "trainmedic", tmp_path / "trainmedic")
-    (tmp_path / "trainmedic" / "kb").unlink()
     linked(ROOT / "kb", tmp_path / "trainmedic" / "kb")
     (tmp_path / "trainmedic" / "kb" / "frameworks").unlink()
     linked(ROOT / "kb" / "frameworks", tmp_path / "trainmedic" / "kb" / "frameworks")

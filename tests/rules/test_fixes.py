@@ -390,13 +390,14 @@ def test_without_a_framework_a_canonical_setting_has_no_spelling() -> None:
     given = evidence(
         run((micro,), {"micro_batch": setting("micro_batch", 1, micro)}, framework=None), sources={"train.sh": text}
     )
-    made = fixes(rule(fix="[{set: {micro_batch: 2}, safety: safe}]"), Facts(given))
+    made = fixes(rule(fix="[{set: {micro_batch: 2}, safety: safe}]").fixes, Facts(given))
     assert (made[0].edits, made[0].text.zh) == ((), "设置 `micro_batch: 2`。")
 
 
 def test_a_run_without_options_has_no_place_for_a_new_one() -> None:
     made = fixes(
-        rule(fix="[{set: {micro_batch: 2}, safety: safe}]"), Facts(evidence(run(framework="trl", algorithm="dpo")))
+        rule(fix="[{set: {micro_batch: 2}, safety: safe}]").fixes,
+        Facts(evidence(run(framework="trl", algorithm="dpo"))),
     )
     assert made[0].edits == ()
     assert made[0].text.en == "Set `--per_device_train_batch_size 2`."
@@ -406,7 +407,7 @@ def test_an_option_whose_text_is_not_at_hand_is_not_edited() -> None:
     text = "train --vanilla_loss"
     flag = option(text, "--vanilla_loss", "vanilla_loss")
     given = evidence(run((flag,), {"vanilla_loss": setting("vanilla_loss", True, flag)}))
-    made = fixes(rule(fix="[{unset: vanilla_loss, safety: safe}]"), Facts(given))
+    made = fixes(rule(fix="[{unset: vanilla_loss, safety: safe}]").fixes, Facts(given))
     assert made[0].edits == ()
 
 
@@ -522,19 +523,17 @@ def test_an_upgrade_to_what_is_installed_is_left_out_and_what_it_was_an_alternat
     installed: str, offered: list[bool]
 ) -> None:
     facts = Facts(parse(PASTE + installed))
-    assert [fix.alternative for fix in fixes(replace(rule(), fixes=ONE_OF_TWO), facts)] == offered
+    assert [fix.alternative for fix in fixes(ONE_OF_TWO, facts)] == offered
 
 
 def test_the_first_fix_is_no_alternative_and_one_is_always_offered() -> None:
     facts = Facts(parse(PASTE + "flash-attn==2.7.0\ntransformers==4.46.0"))
-    assert [fix.alternative for fix in fixes(replace(rule(), fixes=ONE_OF_TWO[1:2]), facts)] == [False]
-    assert [fix.text.en for fix in fixes(replace(rule(), fixes=ONE_OF_TWO[1:]), facts)][:1] == [
-        "Install `flash-attn>=2.6.3`."
-    ]
+    assert [fix.alternative for fix in fixes(ONE_OF_TWO[1:2], facts)] == [False]
+    assert [fix.text.en for fix in fixes(ONE_OF_TWO[1:], facts)][:1] == ["Install `flash-attn>=2.6.3`."]
 
 
 def test_fixes_are_one_sentence_that_says_whether_one_is_enough() -> None:
-    offered = fixes(replace(rule(), fixes=ONE_OF_TWO), Facts(parse(PASTE)))
+    offered = fixes(ONE_OF_TWO, Facts(parse(PASTE)))
     assert in_words(offered, "en") == (
         "Set `flash_attn: disabled`; or install `flash-attn>=2.6.3`; install `transformers>=4.45`."
     )

@@ -10,11 +10,13 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 
 GIBIBYTE = 1 << 30
+HELD = "--zero_stage 2"
+"""In a file, it holds the reader."""
 
 
 def hostile(question: str, attachments: Sequence[Attachment] = ()) -> Evidence:
     """Reads as always, but for words that a text can choose."""
-    while question == "hang":
+    while question == "hang" or any(HELD in str(attachment.content) for attachment in attachments):
         pass
     if question == "swallow":
         bytearray(4 * GIBIBYTE)

@@ -16,7 +16,6 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from trainmedic.kb.errors import InvalidRequest, InvalidSettings, NotFound
-from trainmedic.kb.store.sources import PageChanges
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.access import Access
 from trainmedic.service.api.app import create_app
@@ -24,12 +23,13 @@ from trainmedic.service.api.gate import Gate
 from trainmedic.service.api.limits import MOST_CLIENTS, RateLimits, item_of, network_of
 from trainmedic.service.api.resources import ServedIndex
 from trainmedic.service.api.scopes import REQUIREMENTS, requirement
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.counters import DatabaseCounters
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.keys import ApiKey, KeyStore, Scope, Session, SessionStore, key_digest
+from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.app import build_app
 from trainmedic.ui.cli import main
 
@@ -70,25 +70,19 @@ def served(advisor: Advisor, engine: Engine, keys: KeyStore) -> Served:
 
 def serve(advisor: Advisor, engine: Engine, keys: KeyStore, **settings: Any) -> Served:
     values = Settings.model_validate({"require_key": True} | settings)
-    remembering = Advisor(advisor.knowledge, History(engine))
+    remembering = Advisor(advisor.knowledge, advisor.read, Memory(History(engine)))
     gate = Gate(values, Access(values, keys, SessionStore(engine)))
     return Served(create_app(remembering, values, gate=gate, library=NoLibrary()), keys)
 
 
 class NoLibrary:
-    """Stands for the versions of the knowledge."""
+    """Stands for the knowledge behind a service."""
 
     def served(self) -> ServedIndex:
         raise NotFound("nothing here")
 
-    def changes(self, before: str, after: str) -> PageChanges:
-        raise NotFound("nothing here")
-
     def reload(self) -> bool:
         return False
-
-    def roll_back(self, name: str | None) -> None:
-        raise NotFound("nothing here")
 
 
 # --- every route ----------------------------------------------------------------------------------------------------
@@ -124,7 +118,6 @@ def everything(folder: Path, tmp_path: Path) -> Iterator[Any]:
             "feishu_encrypt_key": "s",
             "dingtalk_client_id": "d",
             "dingtalk_client_secret": "s",
-            "discord_public_key": "0" * 64,
         }
     )
     yield build_app(settings)
@@ -511,9 +504,9 @@ def test_what_a_key_opened_is_kept_in_no_cache(served: Served, path: str, status
 def test_an_answer_to_a_conversation_that_was_deleted_meanwhile_is_not_stored(
     advisor: Advisor, engine: Engine, keys: KeyStore
 ) -> None:
-    remembering = Advisor(advisor.knowledge, History(engine))
+    remembering = Advisor(advisor.knowledge, advisor.read, Memory(History(engine)))
     remembering.ask(Ask(question="loss is nan", conversation_id="c", owner="key:1"))
     prepared = remembering.prepare(Ask(question="and now?", conversation_id="c", owner="key:1"))
-    remembering.delete_conversation("c", "key:1")
-    remembering.remember(prepared, prepared.answer)
-    assert remembering.conversations("key:1") == ()
+    remembering.memory.delete_conversation("c", "key:1")
+    remembering.memory.remember(prepared.asked, prepared.answer)
+    assert remembering.memory.conversations("key:1") == ()

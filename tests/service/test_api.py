@@ -22,8 +22,9 @@ from trainmedic.service.answer import Answer
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.errors import STATUS
 from trainmedic.service.api.metrics import Metrics
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.memory import Memory
 
 ANSWER_KEYS = [
     "id",
@@ -79,7 +80,7 @@ TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 @pytest.fixture
 def client(advisor: Advisor, tmp_path: Path) -> Iterator[TestClient]:
     metrics = Metrics()
-    observed = Advisor(advisor.knowledge, advisor.history, (metrics,))
+    observed = Advisor(advisor.knowledge, advisor.read, Memory(advisor.memory.history, (metrics,)))
     app = create_app(observed, Settings(data_dir=tmp_path), metrics=metrics)
     with TestClient(app, raise_server_exceptions=False) as client:
         yield client
@@ -125,7 +126,7 @@ class Broken(Advisor):
     """An advisor that fails."""
 
     def __init__(self, whole: Advisor, error: Exception) -> None:
-        super().__init__(whole.knowledge, whole.history)
+        super().__init__(whole.knowledge, whole.read, whole.memory)
         self.error = error
 
     def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> NoReturn:
@@ -418,8 +419,8 @@ def test_a_second_feedback_replaces_the_first(client: TestClient, advisor: Advis
     for reaction in ("up", "down", "resolved"):
         sent = {"answer_id": answer["id"], "reaction": reaction, "comment": f"it was {reaction}"}
         assert client.post("/v1/feedback", json=sent).json() == {"answer_id": answer["id"], "reaction": reaction}
-    assert advisor.history is not None
-    stored = advisor.history.feedback(answer["id"])
+    assert advisor.memory.history is not None
+    stored = advisor.memory.history.feedback(answer["id"])
     assert stored is not None
     assert (stored.reaction, stored.comment) == ("resolved", "it was resolved")
 
@@ -428,8 +429,8 @@ def test_secrets_in_a_comment_are_not_stored(client: TestClient, advisor: Adviso
     answer = client.post("/v1/ask", json={"question": "loss is nan"}).json()
     sent = {"answer_id": answer["id"], "reaction": "down", "reason": TOKEN, "comment": f"my key is {TOKEN}\0"}
     assert client.post("/v1/feedback", json=sent).status_code == 200
-    assert advisor.history is not None
-    stored = advisor.history.feedback(answer["id"])
+    assert advisor.memory.history is not None
+    stored = advisor.memory.history.feedback(answer["id"])
     assert stored is not None
     assert TOKEN not in stored.reason + stored.comment
     assert "\0" not in stored.comment
@@ -440,7 +441,7 @@ def test_feedback_on_an_unknown_answer_is_not_found(client: TestClient) -> None:
 
 
 def test_without_a_history_feedback_is_refused(knowledge_advisor: Advisor) -> None:
-    client = TestClient(create_app(Advisor(knowledge_advisor.knowledge), Settings()))
+    client = TestClient(create_app(Advisor(knowledge_advisor.knowledge, knowledge_advisor.read), Settings()))
     assert_error(client.post("/v1/feedback", json={"answer_id": "x", "reaction": "up"}), 400)
 
 

@@ -18,7 +18,7 @@ from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.line import ROUNDS
 from trainmedic.service.api.routes import Overloaded, Worker
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import MEBIBYTE, Settings
 
 KEY = "correct-horse-battery-staple"
@@ -211,7 +211,7 @@ class Gated(Advisor):
     """An advisor that answers when it is let to, and counts how many questions it works on."""
 
     def __init__(self, whole: Advisor) -> None:
-        super().__init__(whole.knowledge)
+        super().__init__(whole.knowledge, whole.read)
         self.open = threading.Event()
         self.working = 0
         self.most = 0

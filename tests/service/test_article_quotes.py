@@ -6,7 +6,7 @@ import asyncio
 
 from tests.fake_model import FakeModel, Reply, failing, form
 from trainmedic.service.llm.article_quotes import article_quotes
-from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 
 LINES = ("DPO nan", "The labels are all -100.")
 

@@ -16,9 +16,9 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer, CauseView
 from trainmedic.service.api.openai import Completion
+from trainmedic.service.dialogue.conversation import MAX_CHARACTERS, MAX_TURNS
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.prompts import build
-from trainmedic.service.question.conversation import MAX_CHARACTERS, MAX_TURNS
-from trainmedic.service.question.request import Ask
 from trainmedic.ui.chat.texts import examples
 
 CONVERSATIONS = Path(__file__).parent / "conversations.jsonl"
@@ -41,7 +41,7 @@ def told(advisor: Advisor, turns: Sequence[Mapping[str, Any]], conversation: str
     for turn in turns:
         request = Ask(question=turn["question"], attachments=files(turn), conversation_id=conversation)
         prepared = advisor.prepare(request)
-        advisor.remember(prepared, prepared.answer)
+        advisor.memory.remember(prepared.asked, prepared.answer)
     return prepared
 
 
@@ -198,7 +198,7 @@ def test_a_conversation_of_fifty_turns_is_read_within_a_budget_and_says_so(advis
         said_now = ["the grad norm is 0.{}", "what about ZeRO-{}?", "step {} took long"][number % 3].format(number % 3)
         request = Ask(question=said_now, conversation_id="c")
         prepared = advisor.prepare(request)
-        advisor.remember(prepared, prepared.answer)
+        advisor.memory.remember(prepared.asked, prepared.answer)
     answer = prepared.answer
     assert len(prepared.earlier) <= MAX_TURNS
     assert answer.run.framework == first.answer.run.framework is not None, "the first paste is still read"

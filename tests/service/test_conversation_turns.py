@@ -11,10 +11,10 @@ from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
-from trainmedic.service.question.intent import Relation
-from trainmedic.service.question.reported_change import reported_changes
-from trainmedic.service.question.request import Ask
-from trainmedic.service.question.topic import is_acknowledgement, relation_of, topic_of
+from trainmedic.service.dialogue.intent import Relation
+from trainmedic.service.dialogue.reported_change import reported_changes
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.topic import is_acknowledgement, relation_of, topic_of
 from trainmedic.ui.chat.follow import FollowUp, follow_ups
 from trainmedic.ui.chat.texts import examples
 
@@ -99,7 +99,7 @@ def test_whatever_says_more_is_no_mere_thanks(message: str) -> None:
     ],
 )
 def test_changes_that_were_made_are_read_with_their_values(message: str, changes: dict[str, str]) -> None:
-    assert reported_changes(message, "openrlhf", GLOSSARY) == changes
+    assert reported_changes(message, "openrlhf", GLOSSARY, parse) == changes
 
 
 @pytest.mark.parametrize("message", ["thanks!", "hello", "it works now, thank you"])

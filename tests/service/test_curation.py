@@ -14,11 +14,13 @@ import pytest
 from trainmedic.kb.parse.error_template import template
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.turn import turn_of
 from trainmedic.service.evaluation.own import own_items
-from trainmedic.service.question.request import Ask
 from trainmedic.service.storage.curation import recurring_views
 from trainmedic.service.storage.fingerprint import fingerprint
-from trainmedic.service.storage.history import Feedback, History, turn_of
+from trainmedic.service.storage.history import Feedback, History
+from trainmedic.service.storage.memory import Memory
 from trainmedic.service.storage.outcomes import OpenQuestion
 from trainmedic.service.storage.unresolved import clustered
 from trainmedic.ui.cli import main
@@ -88,7 +90,7 @@ def test_a_failure_with_the_same_fingerprint_joins_whatever_its_words_are() -> N
 
 @pytest.fixture
 def remembering(advisor: Advisor) -> Advisor:
-    return Advisor(advisor.knowledge, History("sqlite://"))
+    return Advisor(advisor.knowledge, advisor.read, Memory(History("sqlite://")))
 
 
 NAN = "TRL SFT: the loss is nan from the first step with fp16 on T5"
@@ -106,28 +108,28 @@ def test_an_answer_says_how_often_its_failure_was_seen_in_other_conversations(re
 
 
 def test_the_lists_name_the_nearest_page_and_count_mechanisms_with_their_causes(remembering: Advisor) -> None:
-    history, knowledge = remembering.history, remembering.knowledge
+    history, knowledge = remembering.memory.history, remembering.knowledge
     assert history is not None
     remembering.ask(Ask(question="Our frobnicator hums in B flat while GRPO trains"))
     answer = remembering.ask(Ask(question=OOM))
     remembering.ask(Ask(question=OOM))
-    remembering.give_feedback(Feedback(answer_id=answer.id, reaction="down"))
-    views = remembering.unresolved()
+    remembering.memory.give_feedback(Feedback(answer_id=answer.id, reaction="down"))
+    views = remembering.memory.unresolved(remembering.knowledge.embedder.vectors, remembering.nearest)
     assert {view.reason for view in views} >= {"voted_down"}
     assert all(view.nearest in knowledge.published for view in views if view.nearest)
     assert [view.count for view in recurring_views(history.recurring())] == [2]
-    for view in remembering.seen("zh"):
+    for view in remembering.memory.seen(remembering.knowledge, "zh"):
         assert view.title == knowledge.published[view.id].title.zh
-        seen = remembering.sightings(view.id)
+        seen = remembering.memory.sightings(view.id, remembering.knowledge)
         assert seen is not None
         assert seen.count == view.count
 
 
 def test_what_was_marked_as_right_is_asked_again(remembering: Advisor) -> None:
-    history, knowledge = remembering.history, remembering.knowledge
+    history, knowledge = remembering.memory.history, remembering.knowledge
     assert history is not None
     answer = remembering.ask(Ask(question=NAN))
-    remembering.give_feedback(Feedback(answer_id=answer.id, reaction="resolved"))
+    remembering.memory.give_feedback(Feedback(answer_id=answer.id, reaction="resolved"))
     (item,) = own_items(history.confirmed(), (), knowledge)
     assert item.question == NAN
     assert item.cases == (answer.causes[0].case_id,)

@@ -6,8 +6,8 @@ import pytest
 
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.question.domain import domain_score
-from trainmedic.service.question.intent import asks_if_normal, is_bare, is_vague, says_failed
+from trainmedic.service.dialogue.domain import domain_score
+from trainmedic.service.dialogue.intent import asks_if_normal, is_bare, is_vague, says_failed
 from trainmedic.service.ranking.weights import shipped
 
 

@@ -15,6 +15,7 @@ from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report_view import FindingView, ReceiptView, RunView
 from trainmedic.service.answer import Answer, CauseView, Confidence, Verdict
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.evaluation.causes import (
     Evaluation,
     Item,
@@ -26,7 +27,6 @@ from trainmedic.service.evaluation.causes import (
     share,
     table,
 )
-from trainmedic.service.question.request import Ask
 
 RUN = RunView(
     framework=None,

@@ -15,7 +15,7 @@ from trainmedic.kb.serialization import plain
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.evaluation.causes import Evaluation, Item, Share, request_of
 from trainmedic.service.evaluation.texts import ModelAnswer, TextFigures, evaluate_texts, text_figures, text_table
-from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.llm.prompts import sources_of
 from trainmedic.ui.cli import main
 

@@ -19,9 +19,10 @@ from sqlalchemy import Connection, create_engine, make_url, text
 
 from trainmedic.kb.errors import NotFound, StoreError
 from trainmedic.kb.model.place import Attachment
+from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.storage import counters, journal, keys
 from trainmedic.service.storage.database import METADATA, engine_of
-from trainmedic.service.storage.history import LATEST, Feedback, History, Turn
+from trainmedic.service.storage.history import LATEST, Feedback, History
 from trainmedic.service.storage.migrations import FOLDER, HEAD, migrate
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
@@ -145,7 +146,8 @@ WRITER = """
 import sys
 from itertools import count
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.storage.history import History, Turn
+from trainmedic.service.dialogue.turn import Turn
+from trainmedic.service.storage.history import History
 history = History(sys.argv[1])
 pasted = (Attachment(name="log", content="x" * 100_000),)
 for number in count():

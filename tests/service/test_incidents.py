@@ -8,7 +8,7 @@ from tests.incidents import INCIDENTS, KTO_YAML, Incident, files
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 
 LANGUAGES = ("en", "zh")
 HEALTHY_LOG = "".join(

@@ -21,17 +21,17 @@ from tests.incidents import INCIDENTS, Incident
 from tests.test_mask import BODY
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.case import CaseSet
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import plain
 from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Delta
 from trainmedic.service.assistant import Assistant
-from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.llm.prompts import Prompt, build, system_text
 from trainmedic.service.llm.verified_answer import grounding_of, verified_answer
 from trainmedic.service.llm.verify import verify
-from trainmedic.service.question.request import Ask
-from trainmedic.ui.app import load_agent
 
 SET = Path(__file__).parents[1] / "injection" / "attempts.jsonl"
 ATTEMPTS: list[dict[str, str]] = [json.loads(line) for line in SET.read_text(encoding="utf-8").splitlines()]
@@ -90,7 +90,7 @@ def poisoned(advisor: Advisor, case_id: str, text: str) -> Advisor:
     }
     changed = tuple(replace(case, sections=sections) if case.id == case_id else case for case in cases.cases)
     known = CaseSet(cases=changed, failures=cases.failures, version=cases.version)
-    return Advisor(replace(advisor.knowledge, cases=known))
+    return Advisor(replace(advisor.knowledge, cases=known), parse)
 
 
 def decided(answer: Answer) -> str:
@@ -254,9 +254,7 @@ def test_over_the_wire_nothing_leaks_while_it_streams(knowledge_advisor: Advisor
         streamed, answer = "", None
         try:
             request = injected(asked(CHOSEN[0], attempt["language"]), attempt)
-            async with aclosing(
-                Assistant(advisor, model, restate=False, load_agent=load_agent).stream(request)
-            ) as parts:
+            async with aclosing(Assistant(advisor, model, restate=False).stream(request)) as parts:
                 async for part in parts:
                     if isinstance(part, Answer):
                         answer = part

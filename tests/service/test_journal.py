@@ -15,20 +15,21 @@ import pytest
 from sqlalchemy.engine import Engine
 from starlette.testclient import TestClient
 
-from tests.bots.fakes import FakeDingTalk, FakeFeishu, served
-from trainmedic.ingest.build import build
-from trainmedic.ingest.document import Raw
+from tests.channels.fakes import FakeDingTalk, FakeFeishu, served
+from trainmedic.ingest.drafts.build import build
+from trainmedic.ingest.items import Raw
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.api.access import Access
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.gate import Gate
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings, load_settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.journal import Journal, JournalEntry
 from trainmedic.service.storage.keys import KeyStore
+from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.app import build_app
 from trainmedic.ui.cli import main
 from trainmedic.ui.desk import drafts_folder
@@ -50,7 +51,7 @@ def test_the_journal_names_who_what_and_the_result(advisor: Advisor, engine: Eng
     reader, asker = keys.new("reader", "read"), keys.new("asker", "ask")
     settings = Settings(require_key=True)
     app = create_app(
-        Advisor(advisor.knowledge, History(engine)),
+        Advisor(advisor.knowledge, advisor.read, Memory(History(engine))),
         settings,
         gate=Gate(settings, Access(settings, keys), None, journal),
     )
@@ -142,7 +143,7 @@ def test_a_conversation_that_is_deleted_on_the_command_line_is_in_the_audit_log(
 ) -> None:
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path))
     history = History(open_database(f"sqlite:///{tmp_path / 'history.sqlite3'}"))
-    answer = Advisor(advisor.knowledge, history).ask(Ask(question="loss is nan"))
+    answer = Advisor(advisor.knowledge, advisor.read, Memory(history)).ask(Ask(question="loss is nan"))
     assert main(["history", "delete", answer.id]) == 0
     assert main(["history", "delete", CANARY]) != 0
     assert listed(capsys) == [("cli", "history delete", answer.conversation_id)]
@@ -187,7 +188,7 @@ def test_no_log_of_any_channel_holds_what_a_user_wrote(
     settings = Settings.model_validate({"data_dir": knowledge_folder, "database_url": url, "pages": False})
     with TestClient(build_app(settings), base_url="http://127.0.0.1") as client:
         exercise(client)
-    broken = Failing(knowledge_advisor.knowledge, History("sqlite://"))
+    broken = Failing(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(History("sqlite://")))
     failing = TestClient(create_app(broken, Settings()), raise_server_exceptions=False)
     assert failing.post("/v1/ask", json={"question": CANARY}).status_code == 500
     feishu, dingtalk = FakeFeishu(), FakeDingTalk()

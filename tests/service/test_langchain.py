@@ -22,12 +22,14 @@ from pydantic import ValidationError
 from tests.incidents import INCIDENTS
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.model.report_view import ReportView
+from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.store.vectors import Vectors
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
 from trainmedic.service.langchain import KnowledgeRetriever, documents, knowledge_tools, vector_store
 
 ROOT = Path(__file__).parent.parent.parent
-GUIDE = ROOT / "docs" / "langchain.md"
+GUIDE = ROOT / "docs" / "connect" / "python.md"
 KTO = INCIDENTS[0]
 FILES = [{"name": file.name, "content": str(file.content)} for file in KTO.files]
 SECRET = "hf_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z"
@@ -107,7 +109,8 @@ def test_a_vector_store_is_a_copy(knowledge_advisor: Advisor) -> None:
 
 def test_there_is_no_vector_store_before_the_passages_are_embedded(knowledge_advisor: Advisor) -> None:
     knowledge = knowledge_advisor.knowledge
-    words = Advisor(replace(knowledge, index=knowledge.index.without_vectors()))
+    nothing = Vectors(knowledge.embedder.identity.dimension)
+    words = Advisor(replace(knowledge, index=replace(knowledge.index, vectors=nothing)), parse)
     with pytest.raises(StoreError, match="not embedded yet"):
         vector_store(words)
 
@@ -176,8 +179,8 @@ def test_diagnose_stores_nothing_and_masks_what_it_repeats(advisor: Advisor) -> 
     message = called(diagnose, question=f"loss is nan {SECRET}", files=pasted)
     assert SECRET not in message.text
     assert sum(masked.count for masked in message.artifact.receipt.masked) == 2
-    assert advisor.history is not None
-    assert advisor.history.turns(message.artifact.conversation_id) == ()
+    assert advisor.memory.history is not None
+    assert advisor.memory.history.turns(message.artifact.conversation_id) == ()
 
 
 def test_check_gives_a_line_for_each_finding_and_the_report(tools: dict[str, BaseTool]) -> None:
@@ -270,7 +273,9 @@ def test_the_examples_of_the_guide_run(
     knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("trainmedic.ui.app.build_advisor", lambda settings, with_history: knowledge_advisor)
-    examples = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
+    examples = re.findall(
+        r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8").partition("\n## LangChain\n")[2], re.S
+    )
     assert len(examples) == 8
     space: dict[str, Any] = {}
     for number, example in enumerate(examples, start=1):

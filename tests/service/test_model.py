@@ -7,17 +7,18 @@ import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
 from pydantic import BaseModel, ConfigDict
 
 from tests.fake_model import NAME, SILENT, FakeModel, Reply, Thought, failing, form
 from tests.service.test_breaker import Clock
 from trainmedic.kb.breaker import State
+from trainmedic.service.llm.chat import ChatModel, Completion, Message, ModelError, ModelOptions, Piece
+from trainmedic.service.llm.endpoint import BYTES_PER_TOKEN, CACHED_COUNTS
 from trainmedic.service.llm.errors import BREAKS
-from trainmedic.service.llm.model import ChatModel, Message, ModelError, ModelOptions
-from trainmedic.service.llm.tokens import BYTES_PER_TOKEN, CACHED_COUNTS
+from trainmedic.service.llm.model_calls import ModelCall
 
 KEY = "sk-the-key-nobody-may-read"
 ASKED = (Message(role="system", content="Be short."), Message(role="user", content="Why is the loss NaN?"))
@@ -49,8 +50,13 @@ async def chat(base_url: str, clock: Callable[[], float] | None = None, **change
 
 
 async def written(model: ChatModel, **how: Any) -> str:
-    async with aclosing(model.stream(ASKED, **how)) as deltas:
-        return "".join([delta.text async for delta in deltas])
+    return (await streamed(model, **how))[-1].text
+
+
+async def streamed(model: ChatModel, **how: Any) -> list[Piece | Completion]:
+    """The pieces, then the whole."""
+    async with aclosing(model.stream(ASKED, **how)) as pieces:
+        return [piece async for piece in pieces]
 
 
 async def filled(model: ChatModel) -> Colour:
@@ -68,64 +74,68 @@ def state_of(model: ChatModel) -> State:
     return model.state
 
 
-def against(
-    *script: Reply,
-    then: Callable[[ChatModel, FakeModel], Awaitable[None]],
-    fake: dict[str, Any] | None = None,
-    **how: Any,
-) -> None:
-    """Run a scenario with a model whose server follows the script."""
+Scenario = Callable[[ChatModel, FakeModel], Awaitable[None]]
 
-    async def scenario() -> None:
-        with FakeModel(*script, **(fake or {})) as server:
-            async with chat(server.url, **how) as model:
-                await then(model, server)
 
-    asyncio.run(scenario())
+def against(*script: Reply, fake: dict[str, Any] | None = None, **how: Any) -> Callable[[Scenario], Callable[[], None]]:
+    """A test with a model whose server follows the script."""
+
+    def decorated(then: Scenario) -> Callable[[], None]:
+        async def scenario() -> None:
+            with FakeModel(*script, **(fake or {})) as server:
+                async with chat(server.url, **how) as model:
+                    await then(model, server)
+
+        return lambda: asyncio.run(scenario())
+
+    return decorated
 
 
 # --- what is written ------------------------------------------------------------------------------------------------
 
 
-def test_a_text_comes_in_its_pieces_with_its_counts_and_its_end() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        deltas = [delta async for delta in model.stream(ASKED, max_tokens=77)]
-        assert [delta.text for delta in deltas if delta.text] == ["The loss", " is NaN", " [1]."]
-        assert [delta.finish for delta in deltas if delta.finish] == ["stop"]
-        (usage,) = [delta.usage for delta in deltas if delta.usage]
-        assert usage == {"prompt_tokens": 100, "completion_tokens": 3, "cached_tokens": 64}
-        (asked,) = server.texts
-        assert asked.body["messages"] == [{"role": m.role, "content": m.content} for m in ASKED]
-        assert (asked.body["model"], asked.body["stream"], asked.body["temperature"]) == (NAME, True, 0.2)
-        assert asked.body.get("max_tokens", asked.body.get("max_completion_tokens")) == 77
-        assert asked.headers["authorization"] == f"Bearer {KEY}"
-
-    against(GOOD, then=then)
+@against(GOOD)
+async def test_a_text_comes_in_its_pieces_with_its_counts_and_its_end(model: ChatModel, server: FakeModel) -> None:
+    *pieces, whole = await streamed(model, max_tokens=77)
+    assert [piece.text for piece in pieces] == ["The loss", " is NaN", " [1]."]
+    usage = {"prompt_tokens": 100, "completion_tokens": 3, "cached_tokens": 64}
+    assert whole == Completion(text="The loss is NaN [1].", usage=usage)
+    (asked,) = server.texts
+    assert asked.body["messages"] == [{"role": m.role, "content": m.content} for m in ASKED]
+    assert (asked.body["model"], asked.body["stream"], asked.body["temperature"]) == (NAME, True, 0.2)
+    assert asked.body.get("max_tokens", asked.body.get("max_completion_tokens")) == 77
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_the_name_configured_is_used_and_nothing_is_listed_for_it() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        assert await model.name() == "configured"
-        await written(model)
-        assert [request.path for request in server.requests] == ["/v1/chat/completions"]
-        assert server.texts[0].body["model"] == "configured"
-
-    against(GOOD, then=then, name="configured")
+@against(GOOD, name="configured")
+async def test_the_name_configured_is_used_and_nothing_is_listed_for_it(model: ChatModel, server: FakeModel) -> None:
+    assert await model.name() == "configured"
+    await written(model)
+    assert [request.path for request in server.requests] == ["/v1/chat/completions"]
+    assert server.texts[0].body["model"] == "configured"
 
 
-def test_the_name_that_is_listed_first_is_asked_for_once() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        assert [await model.name(), await model.name()] == ["one", "one"]
-        assert [request.path for request in server.requests] == ["/v1/models"]
-
-    against(then=then, fake={"models": ("one", "two")})
+@against(fake={"models": ("one", "two")})
+async def test_the_name_that_is_listed_first_is_asked_for_once(model: ChatModel, server: FakeModel) -> None:
+    assert [await model.name(), await model.name()] == ["one", "one"]
+    assert [request.path for request in server.requests] == ["/v1/models"]
 
 
-def test_a_text_cut_by_the_limit_of_tokens_says_so() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        assert [d.finish async for d in model.stream(ASKED) if d.finish] == ["length"]
+@against(Reply("The loss", finish="length"))
+async def test_a_text_cut_by_the_limit_of_tokens_says_so(model: ChatModel, server: FakeModel) -> None:
+    (*_, whole) = await streamed(model)
+    assert whole == Completion(text="The loss", usage=ANY, cut=True)
 
-    against(Reply("The loss", finish="length"), then=then)
+
+@against(Reply("Let me look.", calls=[("look", {"at": 1}), ("look", "no arguments")]))
+async def test_calls_of_tools_come_with_the_whole_and_malformed_ones_without_arguments(
+    model: ChatModel, server: FakeModel
+) -> None:
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+    (*_, whole) = await streamed(model, tools=[tool], tool_choice="none")
+    assert isinstance(whole, Completion)
+    assert [(call["name"], call["args"]) for call in whole.calls] == [("look", {"at": 1}), ("look", {})]
+    assert (server.texts[0].body["tools"], server.texts[0].body["tool_choice"]) == ([tool], "none")
 
 
 # --- every failure has a name ---------------------------------------------------------------------------------------
@@ -168,7 +178,7 @@ def test_whatever_goes_wrong_is_one_failure_with_its_name(kind: str, reply: Repl
         text = "".join([str(found), repr(found), found.detail, *traceback.format_exception(found)])
         assert KEY not in text
 
-    against(reply, then=then)
+    against(reply)(then)()
 
 
 FORM_FAILURES = [
@@ -198,28 +208,24 @@ def test_a_form_that_is_not_filled_as_asked_is_the_same_failure(kind: str, reply
         assert found.kind == kind
         assert KEY not in "".join(traceback.format_exception(found))
 
-    against(then=then, fake={"forms": [reply]})
+    against(fake={"forms": [reply]})(then)()
 
 
-def test_a_form_is_asked_for_by_its_schema_and_comes_filled() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        assert await filled(model) == Colour(name="red", depth=3)
-        (asked,) = server.forms
-        assert asked.body["response_format"]["type"] == "json_schema"
-        schema = asked.body["response_format"]["json_schema"]
-        assert schema["schema"]["additionalProperties"] is False
-        assert (schema["name"], schema["strict"]) == ("Colour", True)
-
-    against(then=then, fake={"forms": [form({"name": "red", "depth": 3})]})
+@against(fake={"forms": [form({"name": "red", "depth": 3})]})
+async def test_a_form_is_asked_for_by_its_schema_and_comes_filled(model: ChatModel, server: FakeModel) -> None:
+    assert await filled(model) == Colour(name="red", depth=3)
+    (asked,) = server.forms
+    assert asked.body["response_format"]["type"] == "json_schema"
+    schema = asked.body["response_format"]["json_schema"]
+    assert schema["schema"]["additionalProperties"] is False
+    assert (schema["name"], schema["strict"]) == ("Colour", True)
 
 
-def test_a_form_that_takes_too_long_is_slow() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        call = model.structured(ASKED, Colour, max_tokens=50, within_s=REACHED_S)
-        assert (await failure(call)).kind == "slow"
-        await server.until_disconnected()
-
-    against(then=then, fake={"forms": [SILENT]}, name=NAME)
+@against(fake={"forms": [SILENT]}, name=NAME)
+async def test_a_form_that_takes_too_long_is_slow(model: ChatModel, server: FakeModel) -> None:
+    call = model.structured(ASKED, Colour, max_tokens=50, within_s=REACHED_S)
+    assert (await failure(call)).kind == "slow"
+    await server.until_disconnected()
 
 
 def test_where_nobody_listens_the_model_is_absent() -> None:
@@ -265,22 +271,20 @@ def test_a_list_of_models_that_is_none_is_found_by_the_probe(kind: str, models: 
         assert await model.probe() == kind
         assert (await failure(model.name())).kind == kind
 
-    against(then=then, fake={"models": models})
+    against(fake={"models": models})(then)()
 
 
 def test_the_probe_finds_nothing_wrong_with_the_model_that_is_served() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         assert await model.probe() is None
 
-    against(then=then)
-    against(then=then, name=NAME)
+    against()(then)()
+    against(name=NAME)(then)()
 
 
-def test_the_probe_misses_a_model_that_is_not_served() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        assert await model.probe() == "unknown_model"
-
-    against(then=then, name="another")
+@against(name="another")
+async def test_the_probe_misses_a_model_that_is_not_served(model: ChatModel, server: FakeModel) -> None:
+    assert await model.probe() == "unknown_model"
 
 
 def test_the_key_stands_in_no_description_of_the_options() -> None:
@@ -297,15 +301,13 @@ def test_what_may_pass_is_tried_once_more_before_the_first_word(first: Reply) ->
         assert len(server.texts) == 2
         assert state_of(model) == "closed"
 
-    against(first, GOOD, then=then)
+    against(first, GOOD)(then)()
 
 
-def test_there_is_no_third_try() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        assert (await failure(written(model))).kind == "server_error"
-        assert len(server.texts) == 2
-
-    against(failing(500), failing(500), GOOD, then=then)
+@against(failing(500), failing(500), GOOD)
+async def test_there_is_no_third_try(model: ChatModel, server: FakeModel) -> None:
+    assert (await failure(written(model))).kind == "server_error"
+    assert len(server.texts) == 2
 
 
 @pytest.mark.parametrize("first", [Reply("said", end="cut"), failing(401), failing(404), Reply("")])
@@ -314,16 +316,14 @@ def test_what_would_go_wrong_again_or_was_heard_already_is_not_tried_again(first
         await failure(written(model))
         assert len(server.texts) == 1
 
-    against(first, GOOD, then=then)
+    against(first, GOOD)(then)()
 
 
-def test_there_is_no_second_try_without_time_for_one() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        await model.name()
-        await failure(written(model, within_s=SOON_S / 2))
-        assert len(server.texts) <= 1
-
-    against(failing(500), GOOD, then=then)
+@against(failing(500), GOOD)
+async def test_there_is_no_second_try_without_time_for_one(model: ChatModel, server: FakeModel) -> None:
+    await model.name()
+    await failure(written(model, within_s=SOON_S / 2))
+    assert len(server.texts) <= 1
 
 
 # --- the circuit breaker --------------------------------------------------------------------------------------------
@@ -347,7 +347,7 @@ def test_after_three_failures_running_nobody_asks_until_a_trial_succeeds() -> No
         assert await written(model) == "The loss is NaN [1]."
         assert state_of(model) == "closed"
 
-    against(*[failing(500)] * 6, GOOD, then=then, clock=clock)
+    against(*[failing(500)] * 6, GOOD, clock=clock)(then)()
 
 
 def test_while_one_tries_the_others_are_refused() -> None:
@@ -364,7 +364,7 @@ def test_while_one_tries_the_others_are_refused() -> None:
         assert await trial == "yes"
         assert state_of(model) == "closed"
 
-    against(*[Reply("x", end="cut")] * 3, Reply("yes", end="hold"), then=then, clock=clock)
+    against(*[Reply("x", end="cut")] * 3, Reply("yes", end="hold"), clock=clock)(then)()
 
 
 def test_a_trial_that_is_given_up_does_not_shut_the_model_out_for_good() -> None:
@@ -374,7 +374,7 @@ def test_a_trial_that_is_given_up_does_not_shut_the_model_out_for_good() -> None
         holding = asyncio.ensure_future(written(model))
         await server.until_held()
         for _ in range(3):
-            model._breaker.failed(model._breaker.admit())
+            model._turns._breaker.failed(model._turns._breaker.admit())
         clock.now += 30
         waiting = asyncio.ensure_future(written(model))  # for the only slot
         await asyncio.sleep(0)
@@ -384,7 +384,7 @@ def test_a_trial_that_is_given_up_does_not_shut_the_model_out_for_good() -> None
                 await task
         assert await written(model) == "The loss is NaN [1]."
 
-    against(Reply("x", end="hold"), GOOD, then=then, clock=clock, concurrency=1)
+    against(Reply("x", end="hold"), GOOD, clock=clock, concurrency=1)(then)()
 
 
 @pytest.mark.parametrize("reply", [failing(400), failing(404), Reply(""), Reply(raw=b"<html>")])
@@ -394,22 +394,19 @@ def test_a_server_that_answers_at_all_is_asked_again(reply: Reply) -> None:
             assert (await failure(written(model))).kind not in BREAKS
         assert state_of(model) == "closed"
 
-    against(reply, then=then)
+    against(reply)(then)()
 
 
 # --- leaving --------------------------------------------------------------------------------------------------------
 
 
-def test_whoever_stops_reading_closes_the_connection() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        async with aclosing(model.stream(ASKED)) as deltas:
-            async for delta in deltas:
-                if delta.text:
-                    break
-        await server.until_disconnected()
-        assert state_of(model) == "closed"
-
-    against(Reply("The", " loss", end="hold"), then=then)
+@against(Reply("The", " loss", end="hold"))
+async def test_whoever_stops_reading_closes_the_connection(model: ChatModel, server: FakeModel) -> None:
+    async with aclosing(model.stream(ASKED)) as pieces:
+        async for _ in pieces:
+            break
+    await server.until_disconnected()
+    assert state_of(model) == "closed"
 
 
 @pytest.mark.parametrize("reply", [Reply("The", end="hold"), SILENT])
@@ -425,71 +422,63 @@ def test_whoever_is_cancelled_closes_the_connection_and_frees_the_slot(reply: Re
         await server.until_disconnected(4)
         assert state_of(model) == "closed"
 
-    against(reply, then=then, concurrency=1)
+    against(reply, concurrency=1)(then)()
 
 
-def test_a_text_that_comes_too_late_is_left_at_the_server() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        await model.name()
-        assert (await failure(written(model))).kind == "slow"
-        await server.until_disconnected()
-
-    against(SILENT, then=then, first_token_s=REACHED_S)
+@against(SILENT, first_token_s=REACHED_S)
+async def test_a_text_that_comes_too_late_is_left_at_the_server(model: ChatModel, server: FakeModel) -> None:
+    await model.name()
+    assert (await failure(written(model))).kind == "slow"
+    await server.until_disconnected()
 
 
 # --- how many at once -----------------------------------------------------------------------------------------------
 
 
-def test_no_more_are_written_at_once_than_is_allowed() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        writing = [asyncio.ensure_future(written(model)) for _ in range(5)]
-        await server.until_held(2)
-        assert len(server.texts) == 2
-        server.release()
-        assert await asyncio.gather(*writing) == ["yes"] * 5
-        assert len(server.texts) == 5
-
-    against(Reply("yes", end="hold"), then=then, concurrency=2)
+@against(Reply("yes", end="hold"), concurrency=2)
+async def test_no_more_are_written_at_once_than_is_allowed(model: ChatModel, server: FakeModel) -> None:
+    writing = [asyncio.ensure_future(written(model)) for _ in range(5)]
+    await server.until_held(2)
+    assert len(server.texts) == 2
+    server.release()
+    assert await asyncio.gather(*writing) == ["yes"] * 5
+    assert len(server.texts) == 5
 
 
-def test_who_gets_no_slot_in_time_is_told_that_the_model_is_busy() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        writing = asyncio.ensure_future(written(model))
-        await server.until_held()
-        for _ in range(4):
-            assert (await failure(written(model, within_s=SOON_S / 4))).kind == "busy"
-        assert state_of(model) == "closed"
-        server.release()
-        assert await writing == "yes"
-
-    against(Reply("yes", end="hold"), then=then, concurrency=1)
+@against(Reply("yes", end="hold"), concurrency=1)
+async def test_who_gets_no_slot_in_time_is_told_that_the_model_is_busy(model: ChatModel, server: FakeModel) -> None:
+    writing = asyncio.ensure_future(written(model))
+    await server.until_held()
+    for _ in range(4):
+        assert (await failure(written(model, within_s=SOON_S / 4))).kind == "busy"
+    assert state_of(model) == "closed"
+    server.release()
+    assert await writing == "yes"
 
 
 # --- counting -------------------------------------------------------------------------------------------------------
 
 
-def test_tokens_are_counted_by_the_endpoint_and_each_text_once() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        assert await model.count(["one two", "", "one", "one two"]) == [2, 0, 1, 2]
-        assert await model.count(["one", "three four five"]) == [1, 3]
-        assert sorted(server.counted) == ["", "one", "one two", "three four five"]
-        asked = next(request for request in server.requests if request.path == "/tokenize")
-        assert asked.body == {"model": NAME, "prompt": asked.body["prompt"], "add_special_tokens": False}
-
-    against(then=then, fake={"tokenize": lambda text: len(text.split())})
+@against(fake={"tokenize": lambda text: len(text.split())})
+async def test_tokens_are_counted_by_the_endpoint_and_each_text_once(model: ChatModel, server: FakeModel) -> None:
+    assert await model.count(["one two", "", "one", "one two"]) == [2, 0, 1, 2]
+    assert await model.count(["one", "three four five"]) == [1, 3]
+    assert sorted(server.counted) == ["", "one", "one two", "three four five"]
+    asked = next(request for request in server.requests if request.path == "/tokenize")
+    assert asked.body == {"model": NAME, "prompt": asked.body["prompt"], "add_special_tokens": False}
 
 
-def test_no_more_counts_are_kept_than_planned_and_the_latest_used_stay() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        many = [f"text {number}" for number in range(60)]
-        model._counter._counts.update({bytes([n % 256, n // 256]): 1 for n in range(CACHED_COUNTS)})
-        await model.count(many)
-        assert len(model._counter._counts) == CACHED_COUNTS
-        asked = len(server.counted)
-        await model.count(many)
-        assert len(server.counted) == asked
-
-    against(then=then)
+@against()
+async def test_no_more_counts_are_kept_than_planned_and_the_latest_used_stay(
+    model: ChatModel, server: FakeModel
+) -> None:
+    many = [f"text {number}" for number in range(60)]
+    model._endpoint._counts.update({bytes([n % 256, n // 256]): 1 for n in range(CACHED_COUNTS)})
+    await model.count(many)
+    assert len(model._endpoint._counts) == CACHED_COUNTS
+    asked = len(server.counted)
+    await model.count(many)
+    assert len(server.counted) == asked
 
 
 @pytest.mark.parametrize(
@@ -513,55 +502,37 @@ def test_where_the_endpoint_cannot_count_tokens_are_estimated_and_it_is_left_alo
         assert len(server.counted) > asked
         assert state_of(model) == "closed"
 
-    against(then=then, fake={"tokenize": tokenize}, clock=clock)
+    against(fake={"tokenize": tokenize}, clock=clock)(then)()
 
 
-def test_text_that_is_no_unicode_can_be_counted() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        assert await model.count(["\ud800"]) == [1]
-
-    against(then=then, fake={"tokenize": None})
+@against(fake={"tokenize": None})
+async def test_text_that_is_no_unicode_can_be_counted(model: ChatModel, server: FakeModel) -> None:
+    assert await model.count(["\ud800"]) == [1]
 
 
 # --- tracing --------------------------------------------------------------------------------------------------------
 
 
-class Heard(BaseCallbackHandler):
-    """Writes down what LangChain tells."""
-
-    def __init__(self) -> None:
-        self.events: list[str] = []
-
-    def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
-        self.events.append("start")
-
-    def on_llm_new_token(self, token: str | list[str | dict[str, Any]], **kwargs: Any) -> None:
-        if token:
-            self.events.append(str(token))
-
-    def on_llm_end(self, *args: Any, **kwargs: Any) -> None:
-        self.events.append("end")
-
-    def on_llm_error(self, *args: Any, **kwargs: Any) -> None:
-        self.events.append("error")
-
-
 @pytest.mark.parametrize(
-    ("reply", "events"),
-    [(Reply("The", " loss"), ["start", "The", " loss", "end"]), (Reply("The", end="cut"), ["start", "The", "error"])],
+    ("reply", "outcome", "tokens"),
+    [(Reply("The", " loss"), "ok", (100, 2)), (Reply("The", end="cut"), "failed", (0, 0))],
 )
-def test_langchain_callbacks_see_every_call(reply: Reply, events: list[str]) -> None:
-    heard = Heard()
+def test_every_request_is_reported_with_its_outcome_and_its_tokens(
+    reply: Reply, outcome: str, tokens: tuple[int, int]
+) -> None:
+    calls: list[ModelCall] = []
 
     async def scenario() -> None:
         with FakeModel(reply) as server:
-            model = ChatModel(ModelOptions(base_url=server.url), callbacks=[heard])
+            model = ChatModel(ModelOptions(base_url=server.url), on_call=calls.append)
             with suppress(ModelError):
                 await written(model)
             await model.aclose()
 
     asyncio.run(scenario())
-    assert heard.events == events
+    (call,) = calls
+    assert (call.outcome, call.input_tokens, call.output_tokens) == (outcome, *tokens)
+    assert 0 < (call.first_token_s or 0) <= call.duration_s
 
 
 # --- thinking aloud -------------------------------------------------------------------------------------------------
@@ -583,7 +554,7 @@ def test_what_is_thought_aloud_never_shows(reply: Reply) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         assert await written(model) == "It overflows."
 
-    against(reply, then=then)
+    against(reply)(then)()
 
 
 @pytest.mark.parametrize("reply", [Reply("<think>Hm, ", "well", finish="length"), Reply(*THOUGHT)])
@@ -591,17 +562,17 @@ def test_a_text_that_is_nothing_but_thought_is_none(reply: Reply) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         assert (await failure(written(model))).kind == "garbage"
 
-    against(reply, then=then)
+    against(reply)(then)()
 
 
-def test_text_before_a_block_that_only_ends_is_taken_back_and_the_next_such_text_waits() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        deltas = [delta async for delta in model.stream(ASKED)]
-        (at,) = [n for n, delta in enumerate(deltas) if delta.anew]
-        assert "".join(delta.text for delta in deltas[at:]) == "It overflows."
-        assert await written(model) == "It overflows."
-
-    against(Reply("Hm. ", "So:</think>", "It overflows."), then=then)
+@against(Reply("Hm. ", "So:</think>", "It overflows."))
+async def test_text_before_a_block_that_only_ends_is_taken_back_and_the_next_such_text_waits(
+    model: ChatModel, server: FakeModel
+) -> None:
+    *pieces, whole = await streamed(model)
+    (at,) = [n for n, piece in enumerate(pieces) if isinstance(piece, Piece) and piece.anew]
+    assert "".join(piece.text for piece in pieces[at:]) == whole.text == "It overflows."
+    assert await written(model) == "It overflows."
 
 
 @pytest.mark.parametrize("template", ["<think>\n", "<think>\n\n</think>\n\n", ""])
@@ -610,11 +581,12 @@ def test_where_the_template_opens_the_block_not_a_word_of_it_shows(template: str
 
     async def then(model: ChatModel, server: FakeModel) -> None:
         await model.limits()
-        deltas = [delta async for delta in model.stream(ASKED)]
-        assert [delta.anew for delta in deltas if delta.anew] == ([] if opened else [True])
-        assert "".join(delta.text for delta in deltas) == ("Done." if opened else "Hm.Done.")
+        *pieces, whole = await streamed(model)
+        assert any(piece.anew for piece in pieces if isinstance(piece, Piece)) != opened
+        assert "".join(piece.text for piece in pieces) == ("Done." if opened else "Hm.Done.")
+        assert whole.text == "Done."
 
-    against(Reply("Hm.", "</think>Done."), then=then, fake={"models": [VLLM], "template": template})
+    against(Reply("Hm.", "</think>Done."), fake={"models": [VLLM], "template": template})(then)()
 
 
 def test_thinking_counts_as_a_sign_of_life() -> None:
@@ -623,55 +595,44 @@ def test_thinking_counts_as_a_sign_of_life() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         assert await written(model) == "It overflows."
 
-    against(slow, then=then, name=NAME, first_token_s=3 * SOON_S)
+    against(slow, name=NAME, first_token_s=3 * SOON_S)(then)()
 
 
-def test_templates_are_asked_for_no_thought() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        await written(model)
-        await filled(model)
-        assert [each.body[FIELD] for each in (*server.texts, *server.forms)] == [{"enable_thinking": False}] * 2
-
-    against(GOOD, then=then, fake={"forms": [form({"name": "red", "depth": 3})]})
+@against(GOOD, fake={"forms": [form({"name": "red", "depth": 3})]})
+async def test_templates_are_asked_for_no_thought(model: ChatModel, server: FakeModel) -> None:
+    await written(model)
+    await filled(model)
+    assert [each.body[FIELD] for each in (*server.texts, *server.forms)] == [{"enable_thinking": False}] * 2
 
 
-def test_an_endpoint_that_refuses_the_field_is_asked_without_it_and_never_with_it_again() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        for _ in range(2):
-            assert await written(model) == "The loss is NaN [1]."
-        assert await filled(model) == Colour(name="red", depth=3)
-        asked = [FIELD in each.body for each in server.requests if each.path.endswith("completions")]
-        assert asked == [True, False, False, False]
-
-    against(GOOD, then=then, fake={"refused": FIELD, "forms": [form({"name": "red", "depth": 3})]})
-
-
-def test_a_form_too_is_asked_for_without_the_field_where_it_is_refused() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        assert await filled(model) == Colour(name="red", depth=3)
-        assert [FIELD in each.body for each in server.forms] == [True, False]
-
-    against(then=then, fake={"refused": FIELD, "forms": [form({"name": "red", "depth": 3})]})
-
-
-def test_what_is_refused_in_either_form_is_refused_and_decides_nothing() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        assert (await failure(written(model))).kind == "refused"
-        assert [FIELD in each.body for each in server.texts] == [True, False]
+@against(GOOD, fake={"refused": FIELD, "forms": [form({"name": "red", "depth": 3})]})
+async def test_an_endpoint_that_refuses_the_field_is_asked_without_it_and_never_with_it_again(
+    model: ChatModel, server: FakeModel
+) -> None:
+    for _ in range(2):
         assert await written(model) == "The loss is NaN [1]."
-        assert (await failure(written(model))).kind == "refused"
-        assert [FIELD in each.body for each in server.texts[2:]] == [True, True]
+    assert await filled(model) == Colour(name="red", depth=3)
+    asked = [FIELD in each.body for each in server.requests if each.path.endswith("completions")]
+    assert asked == [True, False, False, False]
 
-    against(failing(400), failing(400), GOOD, failing(422), then=then)
+
+@against(fake={"refused": FIELD, "forms": [form({"name": "red", "depth": 3})]})
+async def test_a_form_too_is_asked_for_without_the_field_where_it_is_refused(
+    model: ChatModel, server: FakeModel
+) -> None:
+    assert await filled(model) == Colour(name="red", depth=3)
+    assert [FIELD in each.body for each in server.forms] == [True, False]
 
 
-def test_chains_and_agents_tell_the_templates_of_a_vllm_server_too() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        await model.limits()
-        await (await model.runnable(max_tokens=5)).ainvoke("why?")
-        assert server.texts[0].body[FIELD] == {"enable_thinking": False}
-
-    against(GOOD, then=then, fake={"models": [VLLM]})
+@against(failing(400), failing(400), GOOD, failing(422))
+async def test_what_is_refused_in_either_form_is_refused_and_decides_nothing(
+    model: ChatModel, server: FakeModel
+) -> None:
+    assert (await failure(written(model))).kind == "refused"
+    assert [FIELD in each.body for each in server.texts] == [True, False]
+    assert await written(model) == "The loss is NaN [1]."
+    assert (await failure(written(model))).kind == "refused"
+    assert [FIELD in each.body for each in server.texts[2:]] == [True, True]
 
 
 # --- how much room there is -----------------------------------------------------------------------------------------
@@ -701,7 +662,7 @@ def test_the_smaller_of_the_settings_and_what_is_served_is_the_room(
             assert (limits.context_tokens, limits.max_tokens) == (context, most)
         assert len([each for each in server.requests if each.path == "/v1/models"]) == 1
 
-    against(then=then, fake={"models": listed}, name=name)
+    against(fake={"models": listed}, name=name)(then)()
 
 
 def test_a_server_that_comes_later_is_asked_for_its_room_then() -> None:
@@ -715,21 +676,21 @@ def test_a_server_that_comes_later_is_asked_for_its_room_then() -> None:
         clock.now += 30
         assert (await model.limits()).context_tokens == 4096
 
-    against(then=then, clock=clock)
+    against(clock=clock)(then)()
 
 
-def test_warming_up_asks_for_one_token_and_learns_what_a_question_needs() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        await model.warm(ASKED[:1])
-        (asked,) = server.texts
-        assert asked.body.get("max_tokens", asked.body.get("max_completion_tokens")) == 1
-        before = len(server.requests)
-        await model.limits()
-        await model.count([ASKED[0].content])
-        assert len(server.requests) == before
-        assert state_of(model) == "closed"
-
-    against(GOOD, then=then)
+@against(GOOD)
+async def test_warming_up_asks_for_one_token_and_learns_what_a_question_needs(
+    model: ChatModel, server: FakeModel
+) -> None:
+    await model.warm(ASKED[:1])
+    (asked,) = server.texts
+    assert asked.body.get("max_tokens", asked.body.get("max_completion_tokens")) == 1
+    before = len(server.requests)
+    await model.limits()
+    await model.count([ASKED[0].content])
+    assert len(server.requests) == before
+    assert state_of(model) == "closed"
 
 
 def test_warming_up_a_model_that_is_not_there_is_no_failure() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.service.values import WEIGHTS, case, context, evidence, scored
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.question.domain import is_out_of_scope
+from trainmedic.service.dialogue.domain import is_out_of_scope
 from trainmedic.service.ranking.diagnose import diagnose
 
 

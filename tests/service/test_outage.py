@@ -18,12 +18,13 @@ from trainmedic.service.api.access import Access
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.gate import Gate
 from trainmedic.service.api.limits import RateLimits
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.counters import DatabaseCounters
 from trainmedic.service.storage.database import open_database, reading
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.keys import ApiKey, KeyStore
+from trainmedic.service.storage.memory import Memory
 from trainmedic.service.storage.silence import patience
 
 NOTICE = "The database cannot be reached"
@@ -91,7 +92,7 @@ class HangingCounters(DatabaseCounters):
 @pytest.fixture
 def flaky(advisor: Advisor) -> tuple[Advisor, FlakyHistory]:
     history = FlakyHistory("sqlite://")
-    return Advisor(advisor.knowledge, history), history
+    return Advisor(advisor.knowledge, advisor.read, Memory(history)), history
 
 
 def test_an_answer_in_an_outage_is_given_and_says_that_it_is_not_stored(flaky: tuple[Advisor, FlakyHistory]) -> None:

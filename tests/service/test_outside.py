@@ -17,6 +17,7 @@ from trainmedic.kb.model.case import Case, Level
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report_view import MissingView
 from trainmedic.service.answer import Answer, CauseView, Verdict
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.evaluation.causes import Share
 from trainmedic.service.evaluation.outside import (
     SIDES,
@@ -37,7 +38,6 @@ from trainmedic.service.evaluation.outside import (
     was_given,
 )
 from trainmedic.service.evaluation.replay import MESSAGES, replay, replay_table, replies
-from trainmedic.service.question.request import Ask
 
 FOLDER = Path("tests/eval/outside")
 

@@ -15,6 +15,7 @@ from trainmedic.kb.model.report import Text
 from trainmedic.kb.model.report_view import MissingView
 from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.composition.citations import MAX_QUOTE
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.prompts import Prompt, build, sources_of, system_text
 from trainmedic.service.llm.prompts.build import (
     EARLIER,
@@ -27,7 +28,6 @@ from trainmedic.service.llm.prompts.build import (
     excerpt,
 )
 from trainmedic.service.llm.prompts.sources import MAX_FINDINGS
-from trainmedic.service.question.request import Ask
 
 KTO = INCIDENTS[0]
 NAN_LOG = "".join(f"{{'loss': nan, 'grad_norm': nan, 'epoch': {n / 1000}}}\n" for n in range(900))

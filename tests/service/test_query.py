@@ -10,7 +10,7 @@ from trainmedic.kb.language import language_of
 from trainmedic.kb.model.evidence import Evidence, Traceback
 from trainmedic.kb.model.report import Report, Status
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.question.query import FACT_WEIGHT, MAX_QUESTION, Query, build_query
+from trainmedic.service.dialogue.query import FACT_WEIGHT, MAX_QUESTION, Query, build_query
 
 GLOSSARY = load_glossary()
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.fake_model import SILENT, FakeModel, Reply, failing, form
 from trainmedic.service.llm import query_rewrite
-from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.llm.query_rewrite import CACHED_QUERIES, INSTRUCTION, MAX_QUESTION, rewritten_query
 
 GOOD = form({"question": "DPO loss is NaN", "symptoms": ["loss NaN", " grad_norm inf ", "", "loss NaN"]})
@@ -23,57 +23,57 @@ def _nothing_kept() -> Iterator[None]:
     query_rewrite._cache.clear()
 
 
-def against(*forms: Reply, then: Callable[[ChatModel, FakeModel], Awaitable[None]], **options: Any) -> None:
-    async def scenario() -> None:
-        with FakeModel(forms=forms) as server:
-            model = ChatModel(ModelOptions(**({"base_url": server.url} | options)))
-            await then(model, server)
-            await model.aclose()
-
-    asyncio.run(scenario())
+Scenario = Callable[[ChatModel, FakeModel], Awaitable[None]]
 
 
-def test_the_question_is_returned_with_its_symptoms_one_per_line() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        assert await rewritten_query("dpo 的 loss 是 nan", model) == "DPO loss is NaN\nloss NaN\ngrad_norm inf"
-        (asked,) = server.forms
-        assert [message["role"] for message in asked.body["messages"]] == ["system", "user"]
-        assert asked.body["messages"][0]["content"] == INSTRUCTION
-        assert asked.body["messages"][1]["content"] == "Question:\ndpo 的 loss 是 nan"
+def against(*forms: Reply, **options: Any) -> Callable[[Scenario], Callable[[], None]]:
+    """A test with a model whose server answers with these forms."""
 
-    against(GOOD, then=then)
+    def decorated(then: Scenario) -> Callable[[], None]:
+        async def scenario() -> None:
+            with FakeModel(forms=forms) as server:
+                model = ChatModel(ModelOptions(**({"base_url": server.url} | options)))
+                await then(model, server)
+                await model.aclose()
 
+        return lambda: asyncio.run(scenario())
 
-def test_the_same_question_is_rewritten_once() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        said = [await rewritten_query(question, model) for question in ("loss nan", "  loss nan\n", "loss nan")]
-        assert len(set(said)) == len(server.forms) == 1
-
-    against(GOOD, then=then)
+    return decorated
 
 
-def test_each_model_has_its_own_cache() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        await rewritten_query("loss nan", model)
-        other = ChatModel(ModelOptions(base_url=server.url, name="other"))
-        await rewritten_query("loss nan", other)
-        await other.aclose()
-        assert len(server.forms) == 2
-
-    against(GOOD, then=then)
+@against(GOOD)
+async def test_the_question_is_returned_with_its_symptoms_one_per_line(model: ChatModel, server: FakeModel) -> None:
+    assert await rewritten_query("dpo 的 loss 是 nan", model) == "DPO loss is NaN\nloss NaN\ngrad_norm inf"
+    (asked,) = server.forms
+    assert [message["role"] for message in asked.body["messages"]] == ["system", "user"]
+    assert asked.body["messages"][0]["content"] == INSTRUCTION
+    assert asked.body["messages"][1]["content"] == "Question:\ndpo 的 loss 是 nan"
 
 
-def test_the_cache_is_bounded_and_keeps_the_latest_used() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        await rewritten_query("first", model)
-        query_rewrite._cache.update({("elsewhere", "", str(number)): "x" for number in range(CACHED_QUERIES - 1)})
-        await rewritten_query("first", model)
-        await rewritten_query("second", model)
-        assert len(query_rewrite._cache) == CACHED_QUERIES
-        await rewritten_query("first", model)
-        assert len(server.forms) == 2
+@against(GOOD)
+async def test_the_same_question_is_rewritten_once(model: ChatModel, server: FakeModel) -> None:
+    said = [await rewritten_query(question, model) for question in ("loss nan", "  loss nan\n", "loss nan")]
+    assert len(set(said)) == len(server.forms) == 1
 
-    against(GOOD, then=then)
+
+@against(GOOD)
+async def test_each_model_has_its_own_cache(model: ChatModel, server: FakeModel) -> None:
+    await rewritten_query("loss nan", model)
+    other = ChatModel(ModelOptions(base_url=server.url, name="other"))
+    await rewritten_query("loss nan", other)
+    await other.aclose()
+    assert len(server.forms) == 2
+
+
+@against(GOOD)
+async def test_the_cache_is_bounded_and_keeps_the_latest_used(model: ChatModel, server: FakeModel) -> None:
+    await rewritten_query("first", model)
+    query_rewrite._cache.update({("elsewhere", "", str(number)): "x" for number in range(CACHED_QUERIES - 1)})
+    await rewritten_query("first", model)
+    await rewritten_query("second", model)
+    assert len(query_rewrite._cache) == CACHED_QUERIES
+    await rewritten_query("first", model)
+    assert len(server.forms) == 2
 
 
 @pytest.mark.parametrize("question", ["", "  \n "])
@@ -82,7 +82,7 @@ def test_an_empty_question_is_not_rewritten(question: str) -> None:
         assert await rewritten_query(question, model) == ""
         assert server.requests == []
 
-    against(GOOD, then=then)
+    against(GOOD)(then)()
 
 
 @pytest.mark.parametrize(
@@ -104,20 +104,16 @@ def test_an_invalid_answer_is_empty_and_not_cached(bad: Reply) -> None:
         assert await rewritten_query("loss nan", model) == ""
         assert await rewritten_query("loss nan", model) == "DPO loss is NaN\nloss NaN\ngrad_norm inf"
 
-    against(bad, GOOD, then=then)
+    against(bad, GOOD)(then)()
 
 
-def test_it_may_take_no_longer_than_a_first_token() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        assert await rewritten_query("loss nan", model) == ""
-        await server.until_disconnected()
-
-    against(SILENT, then=then, name="x", first_token_s=1.0, timeout_s=1000)
+@against(SILENT, name="x", first_token_s=1.0, timeout_s=1000)
+async def test_it_may_take_no_longer_than_a_first_token(model: ChatModel, server: FakeModel) -> None:
+    assert await rewritten_query("loss nan", model) == ""
+    await server.until_disconnected()
 
 
-def test_a_long_question_is_cut() -> None:
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        await rewritten_query("x" * 3 * MAX_QUESTION, model)
-        assert server.forms[0].prompt.count("x" * MAX_QUESTION) == 1
-
-    against(GOOD, then=then)
+@against(GOOD)
+async def test_a_long_question_is_cut(model: ChatModel, server: FakeModel) -> None:
+    await rewritten_query("x" * 3 * MAX_QUESTION, model)
+    assert server.forms[0].prompt.count("x" * MAX_QUESTION) == 1

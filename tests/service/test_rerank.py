@@ -12,9 +12,9 @@ from tests.incidents import INCIDENTS
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import final_answer, run_inline
 from trainmedic.service.assistant import Assistant
-from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.llm.rerank import is_uncertain, prompt
-from trainmedic.service.question.request import Ask
 from trainmedic.service.ranking.inference import Cause, Differential
 from trainmedic.service.ranking.reranked import REORDERED, Choice, reranked
 

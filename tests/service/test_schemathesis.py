@@ -16,6 +16,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
+from trainmedic.service.storage.memory import Memory
 
 EXAMPLES = 12
 """Requests generated for each call, of those that fit the description, and as many again of those that do not."""
@@ -51,7 +52,7 @@ OPERATIONS = [
 def operations(knowledge_advisor: Advisor) -> Iterator[dict[str, Any]]:
     """Every operation of the description, by its label."""
     history = History("sqlite://")
-    app = create_app(Advisor(knowledge_advisor.knowledge, history), Settings())
+    app = create_app(Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(history)), Settings())
     described = schemathesis.openapi.from_asgi("/openapi.json", app)
     # Ten thousand generated messages take minutes; test_openai.py tests that bound.
     del described.raw_schema["components"]["schemas"]["Completion"]["properties"]["messages"]["maxItems"]

@@ -17,7 +17,7 @@ from trainmedic.kb.model.run import Unresolved
 from trainmedic.kb.serialization import from_json, plain, to_json, to_json_once
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, SeriesView
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from typing import Literal
 
 import pytest
 
-from trainmedic.ingest.bulk.local import Local
-from trainmedic.ingest.document import Discussion, Message
-from trainmedic.ingest.sync import sync
+from trainmedic.ingest.items import Discussion, Message
+from trainmedic.ingest.threads.local import Local
+from trainmedic.ingest.threads.sync import sync
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.ranking.similar import mechanisms_near
 from trainmedic.service.settings import Settings
 from trainmedic.ui.loading import threads_of
@@ -44,7 +45,7 @@ def with_threads(advisor: Advisor, tmp_path: Path) -> Advisor:
     store = threads_of(Settings(data_dir=tmp_path), knowledge.embedder)
     embed = knowledge.embedder.vectors
     sync("tracker", [HANG, OPEN, OTHER], store, Local(embed), lambda vector: mechanisms_near(vector, knowledge))
-    return Advisor(replace(knowledge, threads=store))
+    return Advisor(replace(knowledge, threads=store), parse)
 
 
 def ask(advisor: Advisor, question: str = QUESTION, language: Literal["auto", "en", "zh"] = "auto") -> Answer:
@@ -97,18 +98,18 @@ def test_a_thread_that_a_case_cites_speaks_for_this_case_and_is_never_high(advis
         Local(knowledge.embedder.vectors),
         lambda vector: mechanisms_near(vector, knowledge),
     )
-    _, context = Advisor(replace(knowledge, threads=store)).candidates(Ask(question=QUESTION))
+    _, context = Advisor(replace(knowledge, threads=store), parse).candidates(Ask(question=QUESTION))
     report = context.reported(case.id)
     assert report is not None
     assert [thread.key for thread in report.threads] == ["1"]
-    assert all(cause.confidence != "high" for cause in ask(Advisor(replace(knowledge, threads=store))).causes)
+    assert all(cause.confidence != "high" for cause in ask(Advisor(replace(knowledge, threads=store), parse)).causes)
 
 
 def test_an_unresolved_thread_speaks_for_nothing(advisor: Advisor, tmp_path: Path) -> None:
     knowledge = advisor.knowledge
     store = threads_of(Settings(data_dir=tmp_path), knowledge.embedder)
     sync("tracker", [OPEN], store, Local(knowledge.embedder.vectors), lambda vector: mechanisms_near(vector, knowledge))
-    _, context = Advisor(replace(knowledge, threads=store)).candidates(Ask(question=QUESTION))
+    _, context = Advisor(replace(knowledge, threads=store), parse).candidates(Ask(question=QUESTION))
     assert ([item.thread.key for item in context.similar], context.reports) == (["2"], {})
 
 

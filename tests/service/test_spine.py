@@ -13,7 +13,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, DifferentialNode, Section
 from trainmedic.service.composition.brief import LEAD_WORDS, UNCOUNTED, fold, split, word_count
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.chat.texts import examples
 
 LANGUAGES = ("en", "zh")

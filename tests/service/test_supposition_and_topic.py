@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.question.intent import Relation
-from trainmedic.service.question.supposition import supposition_in, with_counterparts
-from trainmedic.service.question.topic import relation_of, topic_of
+from trainmedic.service.dialogue.intent import Relation
+from trainmedic.service.dialogue.supposition import supposition_in, with_counterparts
+from trainmedic.service.dialogue.topic import relation_of, topic_of
 
 FOLLOWING = [
     ("what about with ZeRO-2 instead?", {"zero_stage": "2"}),

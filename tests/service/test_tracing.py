@@ -7,7 +7,6 @@ import json
 import logging
 from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from fastapi.testclient import TestClient
@@ -18,12 +17,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from tests.fake_model import NAME, FakeModel, Reply, calling
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.agent import investigate
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.assistant import Assistant
-from trainmedic.service.llm.model_calls import ModelCalls
+from trainmedic.service.llm.model_calls import recorded
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.app import build_model
 from trainmedic.ui.cli.serve import announce
 from trainmedic.ui.logs import log_json
@@ -125,15 +124,14 @@ def test_model_and_tools_are_spans_of_the_request_with_the_names_of_the_conventi
     with FakeModel(*script) as fake:
         settings = Settings(model_base_url=fake.url)
         model = build_model(settings, metrics.on_model_call)
-        answerer = Assistant(advisor, model, restate=False, rerank=False, load_agent=lambda: investigate)
+        answerer = Assistant(advisor, model, restate=False, rerank=False)
         with TestClient(create_app(advisor, settings, answerer=answerer, metrics=metrics)) as client:
             answer = client.post("/v1/ask", json={**QUESTION, "mode": "investigate"}).json()
     assert answer["steps"]
     named = by_name(spans)
-    request, agent, tool = named["POST /v1/ask"], named["invoke_agent trainmedic"], named["execute_tool search_cases"]
+    request, tool = named["POST /v1/ask"], named["execute_tool search_cases"]
     chats = [span for span in spans.get_finished_spans() if span.name == f"chat {NAME}"]
-    assert parent_of(agent) == id_of(request)
-    assert [parent_of(span) for span in (tool, *chats)] == [id_of(agent)] * 3
+    assert [parent_of(span) for span in (tool, *chats)] == [id_of(request)] * 3
     for chat in chats:
         values = attributes(chat)
         assert chat.kind is trace.SpanKind.CLIENT
@@ -175,9 +173,8 @@ def written(spans: InMemorySpanExporter) -> str:
     ("url", "port"), [("https://host/v1", 443), ("http://host/v1", 80), ("https://host:8443/v1", 8443)]
 )
 def test_a_call_names_the_port_of_its_server(url: str, port: int, spans: InMemorySpanExporter) -> None:
-    calls, run = ModelCalls(url), uuid4()
-    calls.on_chat_model_start({}, [], run_id=run)
-    calls.on_llm_error(OSError(), run_id=run)
+    with recorded("a model", url, 1, lambda call: None):
+        pass
     (span,) = spans.get_finished_spans()
     assert (attributes(span)["server.address"], attributes(span)["server.port"]) == ("host", port)
 
@@ -197,7 +194,7 @@ def test_no_trace_log_or_metric_holds_what_a_user_or_the_model_wrote(
     advisor: Advisor, spans: InMemorySpanExporter, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     metrics = Metrics()
-    served = Advisor(advisor.knowledge, advisor.history, (metrics,))
+    served = Advisor(advisor.knowledge, advisor.read, Memory(advisor.memory.history, (metrics,)))
     with FakeModel(Reply(f"The {WORD} loss is nan [1].")) as fake:
         settings = Settings(model_base_url=fake.url)
         answerer = Assistant(served, build_model(settings, metrics.on_model_call), restate=False, rerank=False)

@@ -9,9 +9,10 @@ import pytest
 from tests.test_run_diff import BAD, GOOD, PACKAGES, log
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.question.request import Ask
-from trainmedic.service.question.two_runs import comparable, sides_of, two_runs
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.two_runs import comparable, sides_of, two_runs
 from trainmedic.service.storage.history import History
+from trainmedic.service.storage.memory import Memory
 
 FILES = (
     Attachment(name="good/train.yaml", content=GOOD),
@@ -60,7 +61,7 @@ def test_a_comparison_is_offered_for_two_files_that_may_be_of_two_runs() -> None
 
 
 def test_the_answer_is_about_the_failing_run_and_says_what_differs(advisor: Advisor, tmp_path: Path) -> None:
-    remembering = Advisor(advisor.knowledge, History(f"sqlite:///{tmp_path / 'h.sqlite3'}"))
+    remembering = Advisor(advisor.knowledge, advisor.read, Memory(History(f"sqlite:///{tmp_path / 'h.sqlite3'}")))
     answer = remembering.ask(Ask(question="why does it fail?", attachments=FILES))
     view = answer.comparison
     assert view is not None
@@ -76,7 +77,7 @@ def test_the_answer_is_about_the_failing_run_and_says_what_differs(advisor: Advi
     assert not shown.folded
     followed = remembering.ask(Ask(question="什么是 grad_norm?", conversation_id=answer.conversation_id))
     assert followed.run.settings["learning_rate"].value == answer.run.settings["learning_rate"].value
-    stored = remembering.answer(answer.id)
+    stored = remembering.memory.answer(answer.id)
     assert stored is not None
     assert {file.name for turn in stored.turns[:1] for file in turn.attachments} == {file.name for file in FILES}
 

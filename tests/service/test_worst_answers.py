@@ -7,7 +7,7 @@ import pytest
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.chat.texts import examples
 
 FULL_FP16 = """model_name_or_path: Qwen/Qwen2.5-7B-Instruct

@@ -59,12 +59,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=True,
     ).stdout.split("\0")
     folders = ("trainmedic/", "kb/", "service/", "ingest/", "ui/", ".github/")
-    files = (".pre-commit-hooks.yaml", "pyproject.toml", "README.md", "LICENSE", "constraints.txt")
+    files = (".pre-commit-hooks.yaml", "pyproject.toml", "setup.py", "README.md", "LICENSE", "constraints.txt")
     folder = tmp_path_factory.mktemp("project")
     for name in (each for each in listed if each.startswith((*folders, *files))):
         if (ROOT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, folder / name, follow_symlinks=False)
+            shutil.copyfile(ROOT / name, folder / name)
     commit(folder)
     return folder
 
@@ -277,7 +277,7 @@ def test_an_audit_runs_beside_the_check_and_has_a_threshold_of_its_own(runner: R
 
 
 def test_the_documented_inputs_are_those_of_the_action() -> None:
-    page = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/connect/ci.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE) == list(ACTION["inputs"])
     for name, each in ACTION["inputs"].items():
         assert each.get("required") or not each["default"] or f"| `{name}` | `{each['default']}` |" in page, name

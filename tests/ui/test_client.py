@@ -23,10 +23,11 @@ from tests.live import Live
 from trainmedic.kb.serialization import from_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
-from trainmedic.service.observers.webhook import signature
+from trainmedic.service.observers.destination import signature
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
-from trainmedic.ui.bots.files import is_binary
+from trainmedic.service.storage.memory import Memory
+from trainmedic.ui.channels.files import is_binary
 from trainmedic.ui.client import Answer, AsyncClient, Client, Delta, ServiceError, Step, read_files, verified
 from trainmedic.ui.client.requests import files
 
@@ -37,11 +38,11 @@ Respond = Callable[[BaseHTTPRequestHandler], None]
 
 @pytest.fixture(scope="module")
 def served(knowledge_advisor: Advisor) -> Iterator[Live]:
-    advisor = Advisor(knowledge_advisor.knowledge, History("sqlite://"))
+    advisor = Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(History("sqlite://")))
     with Live(create_app(advisor, Settings.model_validate({"api_keys": KEY}))) as live:
         yield live
-    assert advisor.history is not None
-    advisor.history.close()
+    assert advisor.memory.history is not None
+    advisor.memory.history.close()
 
 
 @pytest.fixture

@@ -27,9 +27,10 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
+from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.cli import main
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.mcp.http import attach
@@ -495,7 +496,7 @@ def service(knowledge_advisor: Advisor) -> Iterator[Callable[..., Live]]:
     def start(**settings: Any) -> Live:
         history = History("sqlite://")
         histories.append(history)
-        advisor = Advisor(knowledge_advisor.knowledge, history)
+        advisor = Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(history))
         parts = context(advisor, **settings)
         app = create_app(advisor, parts.settings)
         attach(app, parts, make_server)

@@ -1,4 +1,4 @@
-"""The problem matcher in docs/ci.md, applied as VS Code applies it to what `check` prints."""
+"""The problem matcher in docs/connect/ci.md, applied as VS Code applies it to what `check` prints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.incidents import KTO_SINGLE
 from trainmedic.ui.cli import main
 
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "ci.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "connect" / "ci.md").read_text(encoding="utf-8")
 (TASK,) = json.loads(PAGE.partition("## VS Code")[2].partition("```json\n")[2].partition("```")[0])["tasks"]
 
 

@@ -16,9 +16,9 @@ from sqlalchemy import inspect
 
 from tests.store.knowledge import HashEmbedder
 from tests.ui.test_reload import PAGE
-from trainmedic.ingest.bulk.local import Local
-from trainmedic.ingest.document import Discussion, Message
-from trainmedic.ingest.sync import sync
+from trainmedic.ingest.items import Discussion, Message
+from trainmedic.ingest.threads.local import Local
+from trainmedic.ingest.threads.sync import sync
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.kb.glossary.terms import BUILT_IN
 from trainmedic.kb.store import index
@@ -116,9 +116,8 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
         return read_pages(folders, builtin)
 
     with pytest.MonkeyPatch.context() as patched:
-        for module in ("loading", "versions", "reload"):
+        for module in ("loading", "reload"):
             patched.setattr(f"trainmedic.ui.{module}.read_pages", read)
-        patched.setattr("trainmedic.kb.store.sources.KNOWLEDGE", builtin)
         patched.setattr(loading, "embedder_of", lambda settings: embedder)
         patched.setattr(index, "PREBUILT", root / "no-package")
         patched.setattr("trainmedic.ui.app.load_pages", lambda context: FastAPI())
@@ -270,7 +269,7 @@ def test_bots_ask_for_the_team_of_the_settings(settings: Settings, monkeypatch: 
         contexts.append(context)
         return ()
 
-    monkeypatch.setattr("trainmedic.ui.app.bots_of", no_bots)
+    monkeypatch.setattr("trainmedic.ui.app.channels_of", no_bots)
     for team in ("", "red"):
         build_app(settings.model_copy(update={"bots_team": team, "pages": False}))
     assert [CASE in context.advisor.knowledge.published for context in contexts] == [False, True]

@@ -23,7 +23,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.settings import Settings
-from trainmedic.ui.app import build_model, load_agent
+from trainmedic.ui.app import build_model
 
 START_LIMIT_S = 90.0
 SERVE = "import sys; from trainmedic.ui.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -70,9 +70,7 @@ def serving(data_dir: Path, log: Path, settings: Mapping[str, str]) -> Iterator[
 def served(advisor: Advisor, settings: Settings) -> Iterator[str]:
     """The application over this advisor, with the model of the settings if any, on a free port; its address."""
     model = build_model(settings) if settings.model_base_url else None
-    assistant, probes = (
-        (Assistant(advisor, model, load_agent=load_agent), {"model": model.probe}) if model else (None, {})
-    )
+    assistant, probes = (Assistant(advisor, model), {"model": model.probe}) if model else (None, {})
     app = create_app(advisor, settings, probes, assistant)
     usual = app.router.lifespan_context
 

@@ -1,4 +1,4 @@
-"""`service.llm.model.ChatModel` against the real vLLM server: what is promised of an endpoint holds for this one."""
+"""`service.llm.chat.ChatModel` against the real vLLM server: what is promised of an endpoint holds for this one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from tests.vllm import tiny
 from tests.vllm.server import HOST, KEY, NAME, RUNNING, WRITTEN, Server, metrics
-from trainmedic.service.llm.model import ChatModel, Delta, Message, ModelError, ModelOptions
+from trainmedic.service.llm.chat import ChatModel, Completion, Message, ModelError, ModelOptions, Piece
 from trainmedic.service.llm.query_rewrite import RewrittenQuery
 
 T = TypeVar("T")
@@ -87,18 +87,18 @@ def asked(text: str, system: str = "Answer from the sources.") -> tuple[Message,
     return (Message(role="system", content=system), Message(role="user", content=text))
 
 
-async def written(model: ChatModel, text: str, *, system: str = CASES, max_tokens: int = 48) -> list[Delta]:
-    async with aclosing(model.stream(asked(text, system), max_tokens=max_tokens)) as deltas:
-        return [delta async for delta in deltas]
+async def streamed(
+    model: ChatModel, text: str, *, system: str = CASES, max_tokens: int = 48
+) -> tuple[list[Piece], Completion]:
+    async with aclosing(model.stream(asked(text, system), max_tokens=max_tokens)) as items:
+        got = [item async for item in items]
+    pieces, (whole,) = ([i for i in got if isinstance(i, Piece)], [i for i in got if isinstance(i, Completion)])
+    assert "".join(piece.text for piece in pieces) == whole.text
+    return pieces, whole
 
 
-def text_of(deltas: list[Delta]) -> str:
-    return "".join(delta.text for delta in deltas)
-
-
-def usage_of(deltas: list[Delta]) -> dict[str, int]:
-    (usage,) = [dict(delta.usage) for delta in deltas if delta.usage]
-    return usage
+async def written(model: ChatModel, text: str, *, system: str = CASES, max_tokens: int = 48) -> Completion:
+    return (await streamed(model, text, system=system, max_tokens=max_tokens))[-1]
 
 
 async def idle(url: str) -> dict[str, float]:
@@ -143,16 +143,16 @@ def test_the_name_is_the_one_that_the_endpoint_lists(vllm_url: str) -> None:
 def test_the_streamed_text_is_the_unstreamed_one(vllm_url: str) -> None:
     async def scenario() -> None:
         async with chat(vllm_url) as model:
-            deltas = await written(model, "why is the loss nan?")
-        assert sum(bool(delta.text) for delta in deltas) > 4
-        assert [delta.finish for delta in deltas if delta.finish] == ["length"]
-        assert usage_of(deltas)["completion_tokens"] == 48
+            pieces, answer = await streamed(model, "why is the loss nan?")
+        assert len(pieces) > 4
+        assert answer.cut
+        assert answer.usage["completion_tokens"] == 48
         messages = [{"role": m.role, "content": m.content} for m in asked("why is the loss nan?", CASES)]
         body = {"model": NAME, "messages": messages, "temperature": 0.0, "max_tokens": 48}
         whole = httpx.post(f"{vllm_url}/v1/chat/completions", json=body, timeout=PATIENCE_S).raise_for_status().json()
         # Whitespace before an answer is not shown, and on some processors this model begins with some.
-        assert text_of(deltas) == whole["choices"][0]["message"]["content"].lstrip()
-        assert usage_of(deltas)["prompt_tokens"] == whole["usage"]["prompt_tokens"]
+        assert answer.text == whole["choices"][0]["message"]["content"].lstrip()
+        assert answer.usage["prompt_tokens"] == whole["usage"]["prompt_tokens"]
 
     asyncio.run(scenario())
 
@@ -162,8 +162,8 @@ def test_questions_over_the_same_sources_share_the_prefix_cache(vllm_url: str) -
 
     async def scenario() -> None:
         async with chat(vllm_url) as model:
-            first = usage_of(await written(model, "why is the loss nan?", system=system, max_tokens=2))
-            second = usage_of(await written(model, "the gradient norm grows", system=system, max_tokens=2))
+            first = (await written(model, "why is the loss nan?", system=system, max_tokens=2)).usage
+            second = (await written(model, "the gradient norm grows", system=system, max_tokens=2)).usage
         assert first["cached_tokens"] == 0
         assert second["cached_tokens"] > 0.8 * second["prompt_tokens"]
 
@@ -176,9 +176,9 @@ def test_sixteen_texts_are_written_at_once(vllm_url: str) -> None:
             texts = [f"question {number}: why is the loss nan?" for number in range(16)]
             answers = await asyncio.gather(*(written(model, text, max_tokens=64) for text in texts))
             assert state_of(model) == "closed"
-        assert [usage_of(deltas)["completion_tokens"] for deltas in answers] == [64] * 16
-        assert all(text_of(deltas) for deltas in answers)
-        assert len({text_of(deltas) for deltas in answers}) > 1
+        assert [answer.usage["completion_tokens"] for answer in answers] == [64] * 16
+        assert all(answer.text for answer in answers)
+        assert len({answer.text for answer in answers}) > 1
 
     asyncio.run(scenario())
 
@@ -254,9 +254,9 @@ def test_tokens_are_counted_as_the_endpoint_counts_them(vllm_url: str, vllm_mode
 
 async def stop_reading(model: ChatModel) -> None:
     """A reader that leaves after the first words."""
-    async with aclosing(model.stream(asked("why?"), max_tokens=LONG)) as deltas:
-        async for delta in deltas:
-            if delta.text:
+    async with aclosing(model.stream(asked("why?"), max_tokens=LONG)) as pieces:
+        async for piece in pieces:
+            if piece.text:
                 return
 
 
@@ -265,8 +265,8 @@ async def cancel_reader(model: ChatModel) -> None:
     heard = asyncio.Event()
 
     async def read() -> None:
-        async with aclosing(model.stream(asked("why?"), max_tokens=LONG)) as deltas:
-            async for _ in deltas:
+        async with aclosing(model.stream(asked("why?"), max_tokens=LONG)) as pieces:
+            async for _ in pieces:
                 heard.set()
 
     await cancelled(read(), heard.wait())
@@ -301,7 +301,7 @@ def test_whoever_stops_reading_stops_the_generation(
             await asyncio.sleep(0.2)
             assert (await idle(vllm_url))[WRITTEN] == after[WRITTEN]
             assert state_of(model) == "closed"
-            assert text_of(await written(model, "and now?", max_tokens=4))  # the slot is free again
+            assert (await written(model, "and now?", max_tokens=4)).text  # the slot is free again
 
     asyncio.run(scenario())
 
@@ -326,11 +326,11 @@ def test_a_text_that_reaches_the_end_of_the_context_ends_there(vllm_url: str) ->
         async with chat(vllm_url) as model:
             (loss,) = await model.count([" loss"])
             words = (tiny.CONTEXT - 100) // loss
-            deltas = await written(model, " loss" * words, system="Short.", max_tokens=1_000)
-        usage = usage_of(deltas)
+            answer = await written(model, " loss" * words, system="Short.", max_tokens=1_000)
+        usage = answer.usage
         assert usage["prompt_tokens"] > tiny.CONTEXT - 100
         assert usage["prompt_tokens"] + usage["completion_tokens"] == tiny.CONTEXT
-        assert [delta.finish for delta in deltas if delta.finish] == ["length"]
+        assert answer.cut
 
     asyncio.run(scenario())
 
@@ -379,9 +379,9 @@ async def standing_in(place: str, real: str) -> AsyncIterator[None]:
 async def read_until_death(model: ChatModel, server: Server) -> None:
     """Read from a server that is killed once it has said something."""
     said = ""
-    async with aclosing(model.stream(asked("why?"), max_tokens=LONG)) as deltas:
-        async for delta in deltas:
-            said += delta.text
+    async with aclosing(model.stream(asked("why?"), max_tokens=LONG)) as pieces:
+        async for piece in pieces:
+            said += piece.text
             if len(said) > 20 and server.process.poll() is None:
                 await asyncio.to_thread(server.kill)
 
@@ -393,7 +393,7 @@ def test_a_server_that_dies_is_left_alone_and_found_again(vllm_url: str, vllm_do
             assert await stranger.probe() == "refused"
             assert await failure_of(stranger.name()) == "refused"
         async with chat(server.url, key=KEY, clock=clock) as model:
-            assert text_of(await written(model, "why?"))
+            assert (await written(model, "why?")).text
             assert await failure_of(read_until_death(model, server)) == "cut"
             assert server.process.poll() is not None
             assert state_of(model) == "closed"
@@ -408,7 +408,7 @@ def test_a_server_that_dies_is_left_alone_and_found_again(vllm_url: str, vllm_do
             assert state_of(model) == "open"
             clock.skipped = 62.0
             async with standing_in(server.url, vllm_url):
-                assert text_of(await written(model, "why?"))
+                assert (await written(model, "why?")).text
                 assert state_of(model) == "closed"
                 await model.aclose()
 

@@ -284,7 +284,7 @@ class Shell:
 
         def read() -> tuple[str, bool]:
             html = document(self._context, language, query, url, addresses)
-            return html, answer_id != "" and self._context.advisor.answer(answer_id) is not None
+            return html, answer_id != "" and self._context.memory.answer(answer_id) is not None
 
         html, is_stored = await self._executor(scope)(read)
         if is_stored:

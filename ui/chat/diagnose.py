@@ -22,8 +22,8 @@ from trainmedic.service.api.access import Principal
 from trainmedic.service.api.gate import Refused, address_of
 from trainmedic.service.api.limits import client_of
 from trainmedic.service.api.line import Caller, as_caller
-from trainmedic.service.question.request import Ask, Mode, safely_named
-from trainmedic.service.question.two_runs import comparable, sides_of
+from trainmedic.service.dialogue.request import Ask, Mode, safely_named
+from trainmedic.service.dialogue.two_runs import comparable, sides_of
 from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.document import answer_title
@@ -331,7 +331,7 @@ class DiagnosePage:
             self._session: session,
         }
         if previous:  # somebody may have asked on from the same answer, in another tab or through its link
-            branch = await self._context.executor(lambda: self._context.advisor.branch(previous, session.owner))
+            branch = await self._context.executor(lambda: self._context.memory.branch(previous, session.owner))
             session.conversation = branch or session.conversation
         request = Ask(
             question=question,
@@ -497,7 +497,7 @@ class DiagnosePage:
         feedback = Feedback(answer_id=answer_id, reaction=reaction, reason=reason)
         try:
             owner = owner_of(principal_of(request))
-            await self._context.executor(lambda: self._context.advisor.give_feedback(feedback, owner))
+            await self._context.executor(lambda: self._context.memory.give_feedback(feedback, owner))
         except Forbidden:
             return self._noticed(self._words["vote_not_yours"])
         except TrainmedicError as error:
@@ -508,14 +508,14 @@ class DiagnosePage:
     async def forgotten(self, session: Session, event: gr.EventData, request: gr.Request | None = None) -> Changes:
         """Delete the conversation of an answer, if it is the reader's."""
         principal = principal_of(request)
-        advisor = self._context.advisor
-        stored = await self._context.executor(lambda: advisor.answer(str(event.answer)[:64]))
+        memory = self._context.memory
+        stored = await self._context.executor(lambda: memory.answer(str(event.answer)[:64]))
         if stored is None:
             return self._noticed(self._words["delete_gone"])
         conversation = str(stored.answer["conversation_id"])
         try:
             owner = owner_of(principal)
-            await self._context.executor(lambda: advisor.delete_conversation(conversation, owner))
+            await self._context.executor(lambda: memory.delete_conversation(conversation, owner))
         except NotFound:
             return self._noticed(self._words["delete_not_yours"])
         await self._note(request, "delete on the page", conversation)
@@ -530,7 +530,7 @@ class DiagnosePage:
         await self._resumed(session, on_page, request)
         known = isinstance(event.index, int) and 0 <= event.index < len(session.answers)
         answer_id = session.answers[event.index] if known else ""
-        stored = await self._context.executor(lambda: self._context.advisor.answer(answer_id)) if answer_id else None
+        stored = await self._context.executor(lambda: self._context.memory.answer(answer_id)) if answer_id else None
         if stored is None:
             return {self._panel: gr.skip()}
         return self._evidence(answer_from(stored.answer), sources_of(stored.turns))
@@ -565,7 +565,7 @@ class DiagnosePage:
         }
 
     async def _vote(self, answer_id: str) -> Feedback | None:
-        history = self._context.advisor.history
+        history = self._context.memory.history
         return await self._context.executor(lambda: history.feedback(answer_id)) if history is not None else None
 
     async def _resumed(self, session: Session, on_page: str | None, request: gr.Request | None) -> None:

@@ -96,7 +96,7 @@ def shown_messages(stored: StoredConversation | None, language: Language) -> lis
 
 def parts(context: AppContext, stored: StoredConversation, language: Language) -> dict[str, Markup]:
     """The evidence of a linked answer and what is under it, as the framework's page has them."""
-    answer, history = stored.answer, context.advisor.history
+    answer, history = stored.answer, context.memory.history
     spoken_here = spoken(answer, language)
     texts = {source.name: source.text for source in stored.sources}
     follow = (*asked_again(context, stored, language), *offered(context, answer, stored.sources, language))

@@ -26,6 +26,7 @@ from trainmedic.ingest.review.questions import draft_of_questions
 from trainmedic.kb.errors import InvalidRequest, NotFound, TrainmedicError
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.pages.page import PageError
+from trainmedic.service.storage.curation import UnresolvedView
 from trainmedic.ui.chat.evidence import render
 from trainmedic.ui.chat.frame import header
 from trainmedic.ui.chat.markdown import page_html
@@ -86,13 +87,17 @@ class ReviewPages:
         knowledge = self._context.advisor.knowledge
         return desk_over(self._context.settings, knowledge.cases, knowledge.mechanisms)
 
+    def _unresolved(self) -> tuple[UnresolvedView, ...]:
+        advisor = self._context.advisor
+        return self._context.memory.unresolved(advisor.knowledge.embedder.vectors, advisor.nearest)
+
     def _queue(self, language: Language, start: str, problem: str = "", status: int = 200) -> Response:
         desk = self._desk()
         queue = desk.queue()
         first = int(start) if start.isascii() and start.isdigit() and len(start) < 7 else 0
         shown = queue[first : first + SHOWN]
         duplicates = desk.duplicates([item.id for item in shown])
-        questions = self._context.advisor.unresolved()
+        questions = self._unresolved()
         return self._page(
             "review/queue.html",
             language,
@@ -155,7 +160,7 @@ class ReviewPages:
 
     def _start(self, language: Language, _: Mapping[str, str], fields: Mapping[str, str]) -> Response:
         answer_id = fields.get("answer", "")
-        view = next((view for view in self._context.advisor.unresolved() if answer_id in view.answers), None)
+        view = next((view for view in self._unresolved() if answer_id in view.answers), None)
         try:
             if view is None:
                 raise NotFound(f"no unresolved question {answer_id!r}")

@@ -8,7 +8,8 @@ from typing import Any
 
 from trainmedic.kb.model.place import Source
 from trainmedic.service.answer import Answer
-from trainmedic.service.storage.history import Feedback, Turn
+from trainmedic.service.dialogue.turn import Turn
+from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.follow import FollowUp, follow_ups, kept_sources
 from trainmedic.ui.chat.texts import Language, words
@@ -81,13 +82,13 @@ class StoredConversation:
 
 def stored_conversation(context: AppContext, answer_id: str, language: Language) -> StoredConversation | None:
     """The conversation up to an answer; None if the answer is not stored. Blocks."""
-    stored = context.advisor.answer(answer_id)
+    stored = context.memory.answer(answer_id)
     if stored is None:
         return None
     messages: list[dict[str, Any]] = []
     answers: list[str] = []
     for turn in stored.turns[-TURNS_SHOWN:]:
-        earlier = context.advisor.answer(turn.answer_id)
+        earlier = context.memory.answer(turn.answer_id)
         files = [(file.name, lines_of(file.content)) for file in turn.attachments]
         messages.append(chat_message("user", markdown.question(turn.question, files, language)))
         if earlier is not None:
@@ -154,7 +155,7 @@ def under(
         answer_id=answer_id,
         title=title,
         follow=follow,
-        is_kept=context.advisor.history is not None,
+        is_kept=context.memory.history is not None,
         feedback=feedback,
         vote=vote,
         reasons=REASONS,

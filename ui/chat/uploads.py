@@ -14,7 +14,7 @@ from types import MappingProxyType
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.parse.compressed import expand
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.question.request import safely_named
+from trainmedic.service.dialogue.request import safely_named
 
 PEEK = 200_000
 """Bytes of a file that are used to recognise it before it is sent."""

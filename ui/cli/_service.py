@@ -9,7 +9,7 @@ from contextlib import aclosing
 
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings, load_settings
 
 
@@ -76,13 +76,11 @@ async def _model_answer(
 ) -> Answer:
     from trainmedic.service.answering import run_inline
     from trainmedic.service.assistant import Assistant
-    from trainmedic.ui.app import build_model, load_agent
+    from trainmedic.ui.app import build_model
 
     model = build_model(settings)
     try:
-        assistant = Assistant(
-            advisor, model, restate=settings.model_restate, rerank=settings.model_rerank, load_agent=load_agent
-        )
+        assistant = Assistant(advisor, model, restate=settings.model_restate, rerank=settings.model_rerank)
         async with aclosing(assistant.stream(request, "", run_inline)) as parts:
             async for part in parts:
                 if isinstance(part, Answer):

@@ -17,7 +17,7 @@ from trainmedic.ui.cli._input import attachments, key_of, question
 
 if TYPE_CHECKING:
     from trainmedic.service.answer import Answer, StepView
-    from trainmedic.service.question.request import Ask
+    from trainmedic.service.dialogue.request import Ask
 
 
 MODES = "deterministic: no model; investigate: the model looks things up first (its steps go to standard error)"
@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from trainmedic.kb.serialization import to_json
-    from trainmedic.service.question.request import Ask
+    from trainmedic.service.dialogue.request import Ask
     from trainmedic.ui.cli._service import answer_of
 
     if options.conversation and not options.server:

@@ -54,7 +54,8 @@ def run(options: argparse.Namespace) -> int:
     advisor = advisor_of(options, with_history=options.from_history)
     if options.from_history:
         items = _own(advisor)
-        advisor = Advisor(replace(advisor.knowledge, threads=None))  # no thread may answer its own question
+        # No thread may answer its own question.
+        advisor = Advisor(replace(advisor.knowledge, threads=None), advisor.read)
     elif options.set.exists():
         items = [item for item in read_items(options.set) if options.split in ("all", item.split)]
     else:
@@ -86,7 +87,7 @@ def _own(advisor: Advisor) -> list[Item]:
     from trainmedic.kb.errors import InvalidRequest
     from trainmedic.service.evaluation.own import own_items
 
-    history, store = advisor.history, advisor.knowledge.threads
+    history, store = advisor.memory.history, advisor.knowledge.threads
     confirmed = history.confirmed() if history is not None else ()
     threads = store.all() if store is not None else ()
     items = own_items(confirmed, threads, advisor.knowledge)
@@ -124,8 +125,9 @@ def _outside(options: argparse.Namespace) -> int:
         from trainmedic.service.advisor import Advisor
         from trainmedic.service.evaluation.replay import replay, replay_table
         from trainmedic.service.storage.history import History
+        from trainmedic.service.storage.memory import Memory
 
-        remembering = Advisor(advisor.knowledge, History("sqlite://"))
+        remembering = Advisor(advisor.knowledge, advisor.read, Memory(History("sqlite://")))
         sys.stdout.write(replay_table(replay(incidents, remembering.ask, scorer, ("en", "zh"))))
         return 0
     results = ask_all(incidents, advisor.ask, scorer, ("en", "zh"))

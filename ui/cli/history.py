@@ -33,20 +33,21 @@ def run(options: argparse.Namespace) -> int:
     from trainmedic.ui.cli._service import advisor_of, open_journal
 
     advisor = advisor_of(options, with_history=True)
-    history = advisor.history
+    memory = advisor.memory
+    history = memory.history
     if history is None:
         raise InvalidSettings("no history is kept", hint="set TRAINMEDIC_HISTORY_DAYS")
     if (options.what == "delete") != (options.id is not None):
         raise InvalidRequest("delete takes the id of a conversation or an answer, the others take none")
     if options.what == "delete":
-        stored, note = advisor.answer(options.id), open_journal(options)
+        stored, note = memory.answer(options.id), open_journal(options)
         conversation = str(stored.answer["conversation_id"]) if stored else options.id
-        advisor.delete_conversation(conversation, None)
+        memory.delete_conversation(conversation, None)
         note("history delete", conversation)
         print("deleted", file=sys.stderr)
         return 0
     if options.what == "unresolved":
-        clusters = advisor.unresolved()[: options.top]
+        clusters = memory.unresolved(advisor.knowledge.embedder.vectors, advisor.nearest)[: options.top]
         lines = [
             f"{view.count:4}  {view.last}  {view.reason:10}  {_line(view.question)}"
             + (f"  (nearest: {view.nearest})" if view.nearest else "")
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         ]
         listed: object = clusters
     elif options.what == "seen":
-        seen = advisor.seen("zh" if options.language == "zh" else "en")[: options.top]
+        seen = memory.seen(advisor.knowledge, "zh" if options.language == "zh" else "en")[: options.top]
         lines = [f"{view.count:4}  {view.last}  {view.id}  {view.title}" for view in seen]
         listed = seen
     else:

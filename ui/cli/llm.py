@@ -13,7 +13,8 @@ import os
 import re
 import shlex
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from contextlib import suppress
+from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from trainmedic.service.settings import Settings
 
 MODEL = "Qwen/Qwen3-8B-FP8"
-"""Fits a 24 GB GPU with room for eight prompts of 8192 tokens; docs/model.md has the arithmetic."""
+"""Fits a 24 GB GPU with room for eight prompts of 8192 tokens; docs/know/answers.md has the arithmetic."""
 PORT = 8010
 SHARE = 0.92
 """Share of the GPU's memory to use; vLLM's default leaves 2 of 24 GB unused."""
@@ -92,12 +93,13 @@ def run(options: argparse.Namespace) -> int:
             f"refusing to listen on {options.host} without a key",
             hint="set TRAINMEDIC_MODEL_API_KEY (or TRAINMEDIC_MODEL_API_KEY_FILE), or listen on 127.0.0.1",
         )
-    environment = {**QUIET, **({} if _from_hub(options.model) else OFFLINE)}
+    from_hub = options.model is not None and not Path(options.model).exists()
+    environment = {**QUIET, **({} if from_hub else OFFLINE)}
     start = program()
+    command = [*(start or ["vllm", "serve"]), *flags(options, settings)]
     if options.only_print:
-        command = [*(start or ["vllm", "serve"]), *flags(options, settings)]
-        words = [f"{name}={value}" for name, value in environment.items()] + [shlex.quote(word) for word in command]
-        print(" ".join([*(["VLLM_API_KEY=..."] if key else []), *words]))
+        shown = {"VLLM_API_KEY": "..."} | environment if key else environment
+        print(*(f"{name}={value}" for name, value in shown.items()), shlex.join(command))
         return 0
     if start is None:
         raise VllmMissing("vLLM is not installed", hint=f"{INSTALL}, or run this on a machine that has it")
@@ -105,7 +107,6 @@ def run(options: argparse.Namespace) -> int:
         environment["VLLM_API_KEY"] = key  # not as an argument: other users of the machine can read those
     for name, value in environment.items():
         os.putenv(name, value)
-    command = [*start, *flags(options, settings)]
     print(f"starting {options.model or MODEL} on http://{options.host}:{options.port}/v1", file=sys.stderr, flush=True)
     os.execv(command[0], command)
 
@@ -118,7 +119,7 @@ def program() -> list[str] | None:
     spec = find_spec("vllm")
     if spec is not None and spec.origin is not None:
         beside = Path(sys.executable).with_name("vllm")
-        if beside.is_file() and _is_distribution():
+        if beside.is_file() and any(distributions(name="vllm")):
             return [str(beside), "serve"]
         return [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model"]
     elsewhere = which("vllm")
@@ -154,29 +155,15 @@ def tool_parser(model: str) -> str:
 
 
 def _architecture(path: Path) -> str:
-    try:
+    with suppress(OSError, ValueError):
         config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return ""
-    return str(config.get("model_type", "")) if isinstance(config, dict) else ""
+        return str(config.get("model_type", "")) if isinstance(config, dict) else ""
+    return ""
 
 
 def _served_name(model: str) -> str:
     """The model's name; of a folder only the last part, because its path is private."""
     return Path(model).resolve().name if Path(model).is_dir() else model
-
-
-def _from_hub(model: str | None) -> bool:
-    """Whether ``model`` names a model of the hub and not a local folder."""
-    return model is not None and not Path(model).exists()
-
-
-def _is_distribution() -> bool:
-    try:
-        version("vllm")
-    except PackageNotFoundError:
-        return False
-    return True
 
 
 def _positive(text: str) -> int:

@@ -1,6 +1,7 @@
 """Serve the Model Context Protocol on standard input and output, for coding agents and chat clients.
 
-Clients start this command themselves; docs/mcp.md shows their configuration. The service offers the same at /mcp.
+Clients start this command themselves; docs/connect/mcp.md shows their configuration. The service
+offers the same at /mcp.
 """
 
 from __future__ import annotations

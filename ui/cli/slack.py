@@ -1,7 +1,8 @@
 """Answer in Slack, without the web server.
 
 Needs SLACK_BOT_TOKEN, and SLACK_APP_TOKEN (Socket Mode, no address needed) or SLACK_SIGNING_SECRET (Slack posts to
-/slack/events on --host and --port). `trainmedic serve` does the same beside its pages. The setup is in docs/slack.md.
+/slack/events on --host and --port). `trainmedic serve` does the same beside its pages. The setup is in
+docs/connect/channels.md.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ def run(options: argparse.Namespace) -> int:
     if options.manifest:
         from importlib.resources import files
 
-        sys.stdout.write((files("trainmedic.ui.slack") / "manifest.yaml").read_text(encoding="utf-8"))
+        sys.stdout.write((files("trainmedic.ui.channels.slack") / "manifest.yaml").read_text(encoding="utf-8"))
         return 0
+    from trainmedic.ui.channels.slack import configured
     from trainmedic.ui.cli._service import settings_of
-    from trainmedic.ui.slack import configured
 
     settings = settings_of(options)
     if not configured(settings):
         raise InvalidSettings(
-            "SLACK_BOT_TOKEN is not set", hint="trainmedic slack --manifest prints the app; docs/slack.md has the steps"
+            "SLACK_BOT_TOKEN is not set",
+            hint="trainmedic slack --manifest prints the app; docs/connect/channels.md has the steps",
         )
     if settings.slack_app_token.get_secret_value():
         asyncio.run(_by_socket(settings))
@@ -49,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _by_socket(settings: Settings) -> None:
     from trainmedic.ui.app import build_service
-    from trainmedic.ui.slack.bot import SlackBot
+    from trainmedic.ui.channels.slack.bot import SlackBot
 
     service = build_service(settings)
     stop = asyncio.Event()
@@ -73,7 +75,7 @@ def _by_http(settings: Settings) -> None:
     from fastapi import FastAPI
 
     from trainmedic.ui.app import build_service
-    from trainmedic.ui.slack.lifecycle import SlackService
+    from trainmedic.ui.channels.slack.service import SlackService
 
     service = build_service(settings)
     slack = SlackService(service.context)

@@ -7,7 +7,7 @@
         print(answer.verdict, answer.answer)
 
 Importing it loads httpx and the dataclasses of the answer, nothing else of the service; pydantic is loaded by the first
-response. docs/client.md has every call with an example.
+response. docs/connect/python.md has every call with an example.
 """
 
 from __future__ import annotations

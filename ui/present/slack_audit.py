@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from trainmedic.service.answer import AuditView, DefectView
+from collections.abc import Sequence
+
+from trainmedic.service.answer import AuditView, DefectView, VersionChangeView
 from trainmedic.ui.present.audit_text import summary
 from trainmedic.ui.present.messages import messages
 from trainmedic.ui.present.slack import Block, Reply, packed, section, small_print
@@ -17,27 +19,21 @@ def render_audit(view: AuditView, language: str) -> tuple[Reply, ...]:
     """The audit as an answer of its own; without defects only the summary."""
     text = summary(view, language)
     lines = escape(text).split("\n")
-    return packed([*known_defects(view, language), *small_print(lines)], fallback(text))
+    return packed([*known_defects(view.defects, view.changes, language), *small_print(lines)], fallback(text))
 
 
-def known_defects(view: AuditView, language: str) -> list[Block]:
+def known_defects(defects: Sequence[DefectView], upgrades: Sequence[VersionChangeView], language: str) -> list[Block]:
     """The worst defects and the change of versions that clears the certain ones; nothing if there are none."""
-    if not view.defects:
+    if not defects:
         return []
-    ranked = sorted(view.defects, key=_doubtful)
+    ranked = sorted(defects, key=_doubtful)
     lines = [messages("slack.defects.head", language), *(_line(item, language) for item in ranked[:MOST])]
     if len(ranked) > MOST:
         lines.append(messages("slack.defects.more", language, count=len(ranked) - MOST))
-    changes = [f"{change.package} {change.current} → {change.to}" for change in view.changes[:MOST_CHANGES]]
+    changes = [f"{change.package} {change.current} → {change.to}" for change in upgrades[:MOST_CHANGES]]
     if changes:
         lines.append(f"{messages('audit.change', language)} {escape(messages('comma', language).join(changes))}")
     return [section("\n".join(lines))]
-
-
-def lists_packages(view: AuditView) -> bool:
-    """Whether a list of packages was pasted, not just the version of one named."""
-    listed = any(item.kind == "versions" for item in view.receipt.inputs)
-    return bool(view.packages) and (listed or len(view.packages) > 1)
 
 
 def _doubtful(item: DefectView) -> tuple[bool, bool]:

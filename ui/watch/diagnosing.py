@@ -13,7 +13,7 @@ from trainmedic.kb.parse.compressed import expand
 from trainmedic.kb.parse.intake import decode
 from trainmedic.service.answer import Answer
 from trainmedic.service.composition.views import report_view
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.checking import examine
 from trainmedic.ui.client import Client, ServiceError

@@ -5,7 +5,7 @@ set -eu
 python=$1
 folder=$(cd "$2" && pwd)
 root=$(cd "$(dirname "$0")/../../.." && pwd)
-extras=ui,slack,mcp,ingest,postgres,otel
+extras=ui,slack,mcp,notify,ingest,postgres,otel
 wheel=$(ls -t "$folder"/trainmedic-*-py3-none-any.whl | head -n 1)
 version=$(basename "$wheel" | cut -d- -f2)
 platform=$("$python" -c 'import platform, sys; print(f"{platform.system().lower()}-{platform.machine()}-cp{sys.version_info[0]}{sys.version_info[1]}")')
@@ -17,7 +17,7 @@ mkdir -p "$bundle/wheels"
 "$python" -m pip --disable-pip-version-check wheel --quiet --wheel-dir "$bundle/wheels" \
   --constraint "$root/constraints.txt" "$wheel[$extras]" pip
 cp "$root/docs/deploy/airgap/install.sh" "$root/constraints.txt" "$root/LICENSE" "$bundle/"
-cp "$root/docs/deployment.md" "$bundle/README.md"
+cp "$root/docs/run/deployment.md" "$bundle/README.md"
 cp -R "$root/docs/deploy" "$bundle/deploy"
 printf '%s\n' "$platform" > "$bundle/platform"
 printf '%s\n' "$extras" > "$bundle/extras"

@@ -18,7 +18,7 @@ from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.composition.differential import Reasons
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.what_if import settled
-from trainmedic.service.llm.model import Message
+from trainmedic.service.llm.chat import Message
 from trainmedic.service.llm.prompts.data_marks import data_mark, delimited
 from trainmedic.service.llm.prompts.sources import Source, case_text, considered, more_text, seen_at, sources_of
 
@@ -174,7 +174,7 @@ def _heading(source: Source) -> str:
 
 def _pasted(prepared: PreparedAnswer) -> Iterator[Pasted]:
     """The attachments, without earlier questions, which are sources too."""
-    attached = {attachment.name for attachment in prepared.attachments}
+    attached = {attachment.name for attachment in prepared.request.attachments}
     earlier = {turn.question for turn in prepared.earlier}
     for pasted in prepared.context.evidence.sources:
         is_question = pasted.name not in attached and pasted.text in earlier

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, Section
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.chat import markdown
 from trainmedic.ui.chat.texts import Language, examples, words
 

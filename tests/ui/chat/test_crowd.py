@@ -16,7 +16,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Section
 from trainmedic.service.answering import Delta, Draft, Executor, Parts
 from trainmedic.service.api.routes import Worker
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.context import AppContext
 
@@ -47,7 +47,7 @@ class Together:
         text = f"The answer to: {request.question}"
         yield Delta("model_text", text)
         answer = replace(prepared.answer, answer=text, sections=(Section(kind="model_text", body=text),))
-        await run(lambda: self._advisor.remember(prepared, answer))
+        await run(lambda: self._advisor.memory.remember(prepared.asked, answer))
         yield answer
 
 

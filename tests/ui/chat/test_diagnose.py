@@ -18,11 +18,12 @@ from trainmedic.service.answer import StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
 from trainmedic.service.api.access import Principal
 from trainmedic.service.api.gate import Gate
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.journal import Journal
+from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.chat.texts import examples, words
 from trainmedic.ui.context import AppContext
 
@@ -111,7 +112,7 @@ def test_the_question_stands_at_once_then_the_evidence_then_the_text(advisor: Ad
 
 def test_a_conversation_goes_on_after_the_server_has_forgotten_the_tab(knowledge_advisor: Advisor) -> None:
     history = History("sqlite://")
-    advisor = Advisor(knowledge_advisor.knowledge, history)
+    advisor = Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(history))
     page, before = page_of(advisor, TemplateAnswerer(advisor)), Session()
     run(page, before, KTO.question, *KTO.files)
     first = history.turns(str(before.conversation))[-1].answer_id
@@ -170,7 +171,7 @@ def test_an_unexpected_error_is_logged_without_its_message_and_none_of_it_is_sho
 
 def test_the_reader_who_asked_deletes_the_conversation_and_nobody_else(knowledge_advisor: Advisor) -> None:
     history = History("sqlite://")
-    advisor = Advisor(knowledge_advisor.knowledge, history)
+    advisor = Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(history))
     page, session = page_of(advisor, TemplateAnswerer(advisor)), Session()
     run(page, session, KTO.question, *KTO.files)
     other = advisor.ask(Ask(question="loss is nan", owner="key:another"))
@@ -209,8 +210,8 @@ def test_who_did_not_ask_does_not_vote(advisor: Advisor) -> None:
     vote: Any = SimpleNamespace(reaction="down", reason="", answer=other.id)
     changes = asyncio.run(page.voted(Session(), None, vote))
     assert words("en")["vote_not_yours"] in " ".join(map(str, changes.values()))
-    assert advisor.history is not None
-    assert advisor.history.feedback(other.id) is None
+    assert advisor.memory.history is not None
+    assert advisor.memory.history.feedback(other.id) is None
 
 
 def test_a_second_question_goes_on_with_the_conversation(advisor: Advisor) -> None:
@@ -220,8 +221,8 @@ def test_a_second_question_goes_on_with_the_conversation(advisor: Advisor) -> No
     conversation = session.conversation
     run(page, session, "what else?")
     assert session.conversation == conversation is not None
-    assert advisor.history is not None
-    assert len(advisor.history.turns(conversation)) == 2
+    assert advisor.memory.history is not None
+    assert len(advisor.memory.history.turns(conversation)) == 2
     assert len(session.messages) == 4
 
 

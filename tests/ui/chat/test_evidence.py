@@ -13,7 +13,7 @@ import pytest
 from trainmedic.kb.model.place import Attachment, Span
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, SeriesView, StepView
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.chat import evidence
 from trainmedic.ui.chat.excerpt import CONTEXT, WIDEST, excerpts
 from trainmedic.ui.chat.plots import Plot, RunPlots, overlaid, run_plots

@@ -10,7 +10,7 @@ import pytest
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import StepView
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.chat.follow import FollowUp, applied, follow_ups, kept_sources, short
 from trainmedic.ui.chat.texts import examples, words
 

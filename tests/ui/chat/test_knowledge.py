@@ -13,6 +13,7 @@ from starlette.responses import Response
 from trainmedic.kb.audit.defect import Effect
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.pages.case import CaseSet
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, run_inline
 from trainmedic.service.settings import Settings
@@ -237,7 +238,7 @@ def test_a_teams_page_runs_nothing_and_loads_nothing(advisor: Advisor) -> None:
     knowledge = advisor.knowledge
     case = next(iter(knowledge.case_pages.values()))
     hostile = replace(case, id="hostile", sections={"en": {"cause": HOSTILE, "symptom": "s", "fix": "f"}})
-    site = pages(Advisor(replace(knowledge, cases=CaseSet(cases=(hostile,), version="x"))))
+    site = pages(Advisor(replace(knowledge, cases=CaseSet(cases=(hostile,), version="x")), parse))
     page = html(site.response("/knowledge/", "case=hostile"))
     assert "&lt;script&gt;" in page
     assert "<script>" not in page

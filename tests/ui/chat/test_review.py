@@ -12,15 +12,15 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 from starlette.testclient import TestClient
 
-from trainmedic.ingest.build import build
-from trainmedic.ingest.document import Raw
+from trainmedic.ingest.drafts.build import build
 from trainmedic.ingest.drafts.store import load_drafts
+from trainmedic.ingest.items import Raw
 from trainmedic.ingest.review.store import load_review
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.gate import Gate
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.journal import Journal

@@ -29,7 +29,7 @@ from trainmedic.service.answering import TemplateAnswerer, run_inline
 from trainmedic.service.api.access import Access, user_id
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.gate import Gate
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings, load_settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.journal import Journal

@@ -1,0 +1,40 @@
+"""One question of a conversation, as it is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainmedic.kb.model.place import Attachment, Source
+
+MAX_STORED = 1_000_000
+"""Code points of one text that a conversation remembers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One question of a conversation with its attachments, masked, and the outcome."""
+
+    question: str
+    attachments: tuple[Attachment, ...]
+    answer_id: str
+    verdict: str
+    causes: tuple[str, ...]
+
+
+def turn_of(
+    question: str,
+    sources: Sequence[Source] = (),
+    *,
+    answer_id: str = "",
+    verdict: str = "",
+    causes: tuple[str, ...] = (),
+) -> Turn:
+    """A turn of masked texts, cut to `MAX_STORED`."""
+    return Turn(
+        question=question[:MAX_STORED],
+        attachments=tuple(Attachment(name=source.name or "", content=source.text[:MAX_STORED]) for source in sources),
+        answer_id=answer_id,
+        verdict=verdict,
+        causes=causes,
+    )

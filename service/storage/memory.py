@@ -1,0 +1,203 @@
+"""What the service remembers: conversations with their answers, and what became of them. Without a history, nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, StoreError
+from trainmedic.kb.identities import mask_identities
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.place import Source
+from trainmedic.kb.serialization import to_json_once
+from trainmedic.service.answer import Answer, SightingsView
+from trainmedic.service.composition.messages import messages
+from trainmedic.service.dialogue.turn import Turn, turn_of
+from trainmedic.service.ranking.knowledge import Knowledge
+from trainmedic.service.storage.curation import SeenCauseView, UnresolvedView, seen_views, unresolved_views
+from trainmedic.service.storage.fingerprint import fingerprint
+from trainmedic.service.storage.history import Conversation, Feedback, History, PastTurn, StoredAnswer, storable
+from trainmedic.service.storage.unresolved import Embed
+
+log = logging.getLogger("trainmedic.memory")
+
+
+class Observer(Protocol):
+    """Notified once of each answer, feedback and deletion. Called from worker threads; must neither block nor raise."""
+
+    def on_answer(self, answer: Answer) -> None:
+        """An answer is complete and stored."""
+
+    def on_feedback(self, feedback: Feedback, previous: Feedback | None, answer: Mapping[str, Any]) -> None:
+        """Feedback was stored. ``previous`` is the feedback that it replaces, ``answer`` the stored answer as JSON."""
+
+    def on_deletion(self, answer_ids: Collection[str]) -> None:
+        """These answers were deleted with their conversation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is stored of a question beside its answer: ``sources`` are its own files, masked.
+
+    ``continues``: it follows turns of a stored conversation.
+    """
+
+    evidence: Evidence
+    sources: tuple[Source, ...]
+    index_id: str
+    owner: str
+    continues: bool
+
+
+class Memory:
+    """The history and those who are told of what is added to it. Safe to share between threads.
+
+    All methods but `remember` and `seen_before` raise `StoreError` if the database cannot be reached.
+    """
+
+    def __init__(self, history: History | None = None, observers: Sequence[Observer] = ()) -> None:
+        self.history = history
+        self._observers = tuple(observers)
+
+    def turns(self, conversation_id: str, owner: str = "") -> tuple[Turn, ...]:
+        """The turns of an owner's conversation that are read again; nothing for an unknown one."""
+        return self.history.turns(conversation_id, owner) if self.history is not None else ()
+
+    def answer(self, answer_id: str) -> StoredAnswer | None:
+        """A stored answer with its conversation; None if it is unknown."""
+        return self.history.stored_answer(answer_id) if self.history is not None else None
+
+    def branch(self, answer_id: str, owner: str = "") -> str | None:
+        """The conversation to go on with after an answer, as `History.branch` has it."""
+        return self.history.branch(answer_id, owner) if self.history is not None else None
+
+    def conversations(self, owner: str, offset: int = 0, limit: int = 50) -> tuple[Conversation, ...]:
+        """An owner's conversations, the latest first."""
+        return self.history.conversations(owner, offset, limit) if self.history is not None else ()
+
+    def past_turns(self, conversation_id: str, owner: str, offset: int = 0, limit: int = 50) -> tuple[PastTurn, ...]:
+        """The turns of an owner's conversation, oldest first; empty beyond its end.
+
+        Raises `NotFound` for a conversation that is unknown or somebody else's.
+        """
+        history = self.history
+        turns = history.past_turns(conversation_id, owner, offset, limit) if history is not None else ()
+        if not turns and (history is None or not history.past_turns(conversation_id, owner, limit=1)):
+            raise NotFound("no such conversation")
+        return turns
+
+    def delete_conversation(self, conversation_id: str, owner: str | None) -> None:
+        """Delete a conversation with everything made from it, as `History.delete` has it.
+
+        Raises `NotFound` for one that is unknown or somebody else's.
+        """
+        deleted = self.history.delete(conversation_id, owner) if self.history is not None else ()
+        if not deleted:
+            raise NotFound("no such conversation")
+        for observer in self._observers:
+            observer.on_deletion(deleted)
+
+    def give_feedback(self, feedback: Feedback, owner: str | None = None) -> None:
+        """Store feedback about an answer of the owner's, or with None of anybody's.
+
+        Raises `NotFound` for an unknown answer, and `Forbidden` for somebody else's.
+        """
+        if self.history is None:
+            raise InvalidRequest("no history is kept, so feedback has nothing to refer to")
+        if owner is not None and not _is_of(feedback.answer_id, owner, self.history):
+            raise Forbidden("only who asked may say whether the answer helped")
+        # People paste into comments too: what is stored is masked, like everything else.
+        reason, comment = (mask_identities(storable(text)) for text in (feedback.reason, feedback.comment))
+        masked = replace(feedback, reason=reason, comment=comment)
+        previous = self.history.feedback(feedback.answer_id)
+        self.history.give_feedback(masked)
+        if self._observers:
+            stored = self.answer(feedback.answer_id)
+            for observer in self._observers:
+                observer.on_feedback(masked, previous, stored.answer if stored is not None else {})
+
+    def seen(self, knowledge: Knowledge, language: Literal["en", "zh"] = "en") -> tuple[SeenCauseView, ...]:
+        """How often each cause and mechanism was the answer here."""
+        if self.history is None:
+            return ()
+        titles = {cause_id: cause.title.get(language) for cause_id, cause in knowledge.published.items()}
+        return seen_views(
+            self.history.sightings_of_causes(),
+            titles,
+            lambda cause_id: next((place.mechanism for place in knowledge.places.get(cause_id, ())), ""),
+        )
+
+    def sightings(self, cause_id: str, knowledge: Knowledge) -> SightingsView | None:
+        """How many conversations of this service a cause, or the causes of a mechanism, came first in."""
+        view = next((view for view in self.seen(knowledge) if view.id == cause_id), None)
+        return SightingsView(count=view.count, last=view.last) if view is not None else None
+
+    def seen_before(self, evidence: Evidence, answer: Answer, conversation_id: str, owner: str) -> SightingsView | None:
+        """The other conversations about the same failure; None also while the database cannot be reached."""
+        if self.history is None or answer.verdict == "no_fault":
+            return None
+        try:
+            seen = self.history.sightings(fingerprint(evidence, _committed(answer)), conversation_id, owner)
+        except StoreError:
+            return None
+        return SightingsView(count=seen.count, last=seen.last.date().isoformat()) if seen is not None else None
+
+    def unresolved(self, embed: Embed, nearest: Callable[[str], str]) -> tuple[UnresolvedView, ...]:
+        """The questions without an answer that helped, those alike as one; ``nearest`` gives the page most like one."""
+        return unresolved_views(self.history.unresolved(), embed, nearest) if self.history is not None else ()
+
+    def remember(self, asked: Asked, answer: Answer) -> Answer:
+        """Store a question with its final answer, and notify the observers.
+
+        Returns the answer. It says so if the database cannot be reached: whoever asks in an outage has the answer.
+        """
+        try:
+            if self.history is not None:
+                _store(self.history, asked, answer)
+        except StoreError as error:
+            log.warning("an answer could not be stored: %s", error.hint)
+            notice = messages("not_stored", answer.language)
+            answer = replace(answer, notices=(*(n for n in answer.notices if n != notice), notice))
+        for observer in self._observers:
+            observer.on_answer(answer)
+        return answer
+
+
+def _store(history: History, asked: Asked, answer: Answer) -> None:
+    turn = turn_of(
+        asked.evidence.question,
+        asked.sources,
+        answer_id=answer.id,
+        verdict=answer.verdict,
+        causes=tuple(cause.case_id for cause in answer.causes),
+    )
+    history.add(
+        answer.conversation_id,
+        turn,
+        (answer.kb_version, answer.ruleset_version, asked.index_id),
+        answer=to_json_once(answer),
+        fingerprint=fingerprint(asked.evidence, _committed(answer)),
+        owner=asked.owner,
+        continues=asked.continues,
+    )
+
+
+def _committed(answer: Answer) -> tuple[str, ...]:
+    """The causes of an answer that commits to its first one."""
+    return tuple(cause.case_id for cause in answer.causes) if answer.verdict == "answered" else ()
+
+
+def _is_of(answer_id: str, owner: str, history: History) -> bool:
+    """Whether an answer is the owner's; an unknown one is nobody else's."""
+    stored = history.stored_answer(answer_id)
+    if stored is None:
+        return True
+    # By the answer and not by its conversation alone: clients choose ids, and two owners may choose the same.
+    conversation, offset = str(stored.answer["conversation_id"]), 0
+    while turns := history.past_turns(conversation, owner, offset):
+        if any(turn.answer_id == answer_id for turn in turns):
+            return True
+        offset += len(turns)
+    return False
