@@ -581,7 +581,7 @@ def test_the_bundle_is_installed_into_a_folder_named_from_where_one_is(tmp_path:
 def test_the_composed_service_is_told_of_the_proxy_in_front_of_it() -> None:
     environment = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]["trainmedic"]["environment"]
     unknown_variables(environment)
-    assert environment["TRAINMEDIC_TRUSTED_PROXIES"] == "${TRUSTED_PROXIES:-127.0.0.1}"
+    assert environment["TRAINMEDIC_TRUSTED_PROXIES"] == "${TRUSTED_PROXIES:-}"
     assert environment["TRAINMEDIC_PUBLIC_URL"] == "${PUBLIC_URL:-}"
 
 

@@ -7,8 +7,8 @@ from typing import Protocol
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 
+from trainmedic.service.access.scopes import ADMIN_PREFIX
 from trainmedic.service.api.resources import ServedIndex
-from trainmedic.service.api.scopes import ADMIN_PREFIX
 
 
 class Library(Protocol):

@@ -21,9 +21,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from trainmedic.service.api.access import Principal, user_id
+from trainmedic.service.access.cookies import BEGIN, CALLBACK, full_name, own_path
+from trainmedic.service.access.principals import Principal, user_id
 from trainmedic.service.settings import Settings
-from trainmedic.ui.chat.entry import BEGIN, CALLBACK, SIGN_IN, own_path
 
 COOKIE = "trainmedic_signin"
 REMEMBERED_S = 600
@@ -67,14 +67,14 @@ class OidcSignIn:
         )
         # The same on all replicas, as the browser may come back to another one.
         signing = hmac.new(secret.encode(), b"trainmedic sign-in", hashlib.sha256).hexdigest() if secret else ""
+        secure = self._home.startswith("https://")
         session = Middleware(
             SessionMiddleware,
             secret_key=signing or secrets.token_urlsafe(32),
-            session_cookie=COOKIE,
+            session_cookie=full_name(COOKIE, secure=secure),
             max_age=REMEMBERED_S,
-            path=SIGN_IN,
             same_site="lax",  # the provider's redirect comes from another site
-            https_only=self._home.startswith("https://"),
+            https_only=secure,
         )
         self.app = Starlette(routes=[Route(BEGIN, self._begin), Route(CALLBACK, self._finish)], middleware=[session])
 
@@ -110,9 +110,7 @@ class OidcSignIn:
         if str(claims["iss"]).rstrip("/") != self._issuer:
             raise ValueError("the ID token is of another issuer")
         name = self._settings.oidc_groups_claim
-        if name in claims or not (
-            self._settings.oidc_groups or self._settings.oidc_admin_groups or self._settings.oidc_teams
-        ):
+        if name in claims or not (self._settings.oidc_groups or self._settings.oidc_admin_groups):
             return claims
         more = await self._client.userinfo(token=token)
         if more.get("sub") != claims["sub"]:
@@ -130,7 +128,6 @@ class OidcSignIn:
             id=user_id(self._issuer, str(claims["sub"])),
             name=name,
             scope="admin" if groups & admins else "ask",
-            team=next((team for group, team in self._settings.team_groups if group in groups), ""),
         )
 
     async def end_url(self) -> str:

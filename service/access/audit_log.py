@@ -11,7 +11,7 @@ from sqlalchemy.engine import Engine
 
 from trainmedic.service.storage.database import METADATA, aware
 
-LENGTHS = {"who": 64, "name": 100, "action": 100, "target": 64, "result": 32, "address": 64, "trace_id": 32}
+LENGTHS = {"who": 64, "name": 100, "action": 100, "target": 64, "result": 32, "address": 90, "trace_id": 32}
 """Characters of each text; the rest is cut."""
 _log = Table(
     "access_log",
@@ -23,7 +23,7 @@ _log = Table(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JournalEntry:
+class AuditEntry:
     """``who`` is the id of a key or user, empty for anybody; ``result`` an HTTP status or a word."""
 
     who: str
@@ -40,16 +40,16 @@ class DatedEntry:
     """An entry with its time."""
 
     at: datetime
-    entry: JournalEntry
+    entry: AuditEntry
 
 
-class Journal:
+class AuditLog:
     """The entries in the database. They are added and, when they are old, deleted; nothing changes one."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def add(self, entry: JournalEntry, now: datetime | None = None) -> None:
+    def add(self, entry: AuditEntry, now: datetime | None = None) -> None:
         values: dict[str, Any] = {name: str(value)[: LENGTHS[name]] for name, value in asdict(entry).items()}
         values["at"] = now or datetime.now(UTC)
         with self._engine.begin() as connection:
@@ -62,11 +62,11 @@ class Journal:
             query = query.where(_log.c.who == who)
         if since is not None:
             query = query.where(_log.c.at >= since)
-        names = JournalEntry.__dataclass_fields__
+        names = AuditEntry.__dataclass_fields__
         with self._engine.connect() as connection:
             rows = connection.execute(query).all()
         return tuple(
-            DatedEntry(at=aware(row.at), entry=JournalEntry(**{name: getattr(row, name) for name in names}))
+            DatedEntry(at=aware(row.at), entry=AuditEntry(**{name: getattr(row, name) for name in names}))
             for row in reversed(rows)
         )
 

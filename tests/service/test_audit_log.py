@@ -19,16 +19,16 @@ from tests.channels.fakes import FakeDingTalk, FakeFeishu, served
 from trainmedic.ingest.drafts.build import build
 from trainmedic.ingest.items import Raw
 from trainmedic.kb.trace import trace_of
+from trainmedic.service.access.audit_log import AuditEntry, AuditLog
+from trainmedic.service.access.gate import Gate
+from trainmedic.service.access.keys import KeyStore
+from trainmedic.service.access.principals import Access
 from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.api.access import Access
 from trainmedic.service.api.app import create_app
-from trainmedic.service.api.gate import Gate
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings, load_settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
-from trainmedic.service.storage.journal import Journal, JournalEntry
-from trainmedic.service.storage.keys import KeyStore
 from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.app import build_app
 from trainmedic.ui.cli import main
@@ -46,14 +46,14 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     engine.dispose()
 
 
-def test_the_journal_names_who_what_and_the_result(advisor: Advisor, engine: Engine) -> None:
-    keys, journal = KeyStore(engine), Journal(engine)
+def test_the_audit_log_names_who_what_and_the_result(advisor: Advisor, engine: Engine) -> None:
+    keys, audit_log = KeyStore(engine), AuditLog(engine)
     reader, asker = keys.new("reader", "read"), keys.new("asker", "ask")
     settings = Settings(require_key=True)
     app = create_app(
         Advisor(advisor.knowledge, advisor.read, Memory(History(engine))),
         settings,
-        gate=Gate(settings, Access(settings, keys), None, journal),
+        gate=Gate(settings, Access(settings, keys), None, audit_log),
     )
     as_asker = TestClient(app, headers={"authorization": f"Bearer {asker[1]}"}, client=("10.0.0.1", 1))
     as_reader = TestClient(app, headers={"authorization": f"Bearer {reader[1]}"}, client=("10.0.0.2", 1))
@@ -67,7 +67,7 @@ def test_the_journal_names_who_what_and_the_result(advisor: Advisor, engine: Eng
         nobody.post("/v1/ask", json=question)
     as_asker.delete("/v1/conversations/c")
     as_asker.delete(f"/v1/conversations/{CANARY}")
-    found = [item.entry for item in journal.entries()]
+    found = [item.entry for item in audit_log.entries()]
     assert [(entry.who, entry.action, entry.target, entry.result) for entry in found] == [
         (f"key:{asker[0].id}", "POST /v1/ask", "", "200"),
         (f"key:{reader[0].id}", "GET /v1/answers/{answer_id}", answer.json()["id"], "200"),
@@ -81,18 +81,18 @@ def test_the_journal_names_who_what_and_the_result(advisor: Advisor, engine: Eng
     assert CANARY not in json.dumps([asdict(entry) for entry in found])
 
 
-def test_the_journal_is_read_by_person_and_time_and_forgets_what_is_old(engine: Engine) -> None:
-    journal = Journal(engine)
+def test_the_audit_log_is_read_by_person_and_time_and_forgets_what_is_old(engine: Engine) -> None:
+    audit_log = AuditLog(engine)
     for days, who in ((40, "key:a"), (2, "key:b"), (1, "key:a")):
-        journal.add(JournalEntry(who=who, action="x" * 500, result="200"), NOW - timedelta(days=days))
-    assert [item.entry.who for item in journal.entries()] == ["key:a", "key:b", "key:a"]
-    assert [item.at for item in journal.entries("key:a", NOW - timedelta(days=7))] == [NOW - timedelta(days=1)]
-    assert len(journal.entries(limit=1)[0].entry.action) == 100
-    assert journal.forget(timedelta(days=30), NOW) == 1
-    assert len(journal.entries()) == 2
+        audit_log.add(AuditEntry(who=who, action="x" * 500, result="200"), NOW - timedelta(days=days))
+    assert [item.entry.who for item in audit_log.entries()] == ["key:a", "key:b", "key:a"]
+    assert [item.at for item in audit_log.entries("key:a", NOW - timedelta(days=7))] == [NOW - timedelta(days=1)]
+    assert len(audit_log.entries(limit=1)[0].entry.action) == 100
+    assert audit_log.forget(timedelta(days=30), NOW) == 1
+    assert len(audit_log.entries()) == 2
 
 
-def test_the_journal_is_read_on_the_command_line(
+def test_the_audit_log_is_read_on_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path))
@@ -116,21 +116,15 @@ def listed(capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str, str]]:
     return [(entry["who"], entry["action"], entry["target"]) for entry in entries]
 
 
-@pytest.mark.parametrize("team", ["", "red"])
-def test_what_is_done_on_the_command_line_is_in_the_audit_log_of_all(
-    team: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_what_is_done_on_the_command_line_is_in_the_audit_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path))
-    monkeypatch.setenv("TRAINMEDIC_TEAMS", f"red={tmp_path / 'pages'}")
-    if team:
-        monkeypatch.setenv("TRAINMEDIC_TEAM", team)
     folder = drafts_folder(load_settings())
     draft = build([Raw(origin="a.md", content=WRITE_UP, format="markdown")], folder).written[0].id
     assert main(["review", "show", draft]) == 0
     assert main(["review", "reject", draft[-8:], "--reason", CANARY]) == 0
     assert main(["review", "approve", "no-such-draft"]) != 0
-    assert listed(capsys) == [("cli", "review reject", draft)]
-    monkeypatch.delenv("TRAINMEDIC_TEAM", raising=False)
     assert listed(capsys) == [("cli", "review reject", draft)]
 
 
@@ -205,7 +199,7 @@ def test_no_log_of_any_channel_holds_what_a_user_wrote(
     texts = [f"{record.getMessage()} {record.exc_text or ''}" for record in logged]
     printed = capsys.readouterr()
     assert CANARY not in "\n".join((*texts, printed.out, printed.err))
-    kept = [asdict(item.entry) for item in Journal(open_database(url)).entries()]
+    kept = [asdict(item.entry) for item in AuditLog(open_database(url)).entries()]
     assert {entry["action"] for entry in kept} >= {"POST /v1/ask", "POST /mcp"}
     assert CANARY not in json.dumps(kept)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, ip_address, ip_network
 from math import ceil
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from limits import RateLimitItem, parse
 from limits.errors import StorageError
@@ -17,8 +17,8 @@ from limits.strategies import FixedWindowRateLimiter
 from starlette.concurrency import run_in_threadpool
 
 from trainmedic.kb.errors import InvalidSettings
-from trainmedic.service.api.access import Principal
-from trainmedic.service.api.deadline import within
+from trainmedic.service.access.deadline import within
+from trainmedic.service.access.principals import Principal
 from trainmedic.service.settings import Settings
 
 MOST_CLIENTS = 100_000
@@ -27,7 +27,11 @@ IPV6_CLIENT = 64
 """Bits of an IPv6 address that stand for one client: providers give whole networks of this size."""
 COUNT_S, ALONE_S = 1.5, 5.0
 """Longest that a request waits for the shared counters, and how long they are left alone when they fail."""
+PEER_FACTOR = 10
+"""As many times the attempts of one address may come through one proxy."""
 T = TypeVar("T")
+Counted: TypeAlias = tuple[RateLimitItem, str, str]
+"""A limit, its name, and who is counted."""
 log = logging.getLogger("trainmedic.limits")
 
 
@@ -58,6 +62,7 @@ class RateLimits:
         self._all = item_of("rate_limit", settings.rate_limit)
         self._ask = item_of("rate_limit_ask", settings.rate_limit_ask)
         self._login = item_of("rate_limit_login", settings.rate_limit_login)
+        self._login_peer = type(self._login)(self._login.amount * PEER_FACTOR, self._login.multiples)
         place = settings.rate_limit_storage.get_secret_value()
         self._memory = FixedWindowRateLimiter(MemoryStorage())
         self._shared = FixedWindowRateLimiter(storage or storage_of(place)) if place != "memory" else None
@@ -67,20 +72,31 @@ class RateLimits:
         """Count one request; ``asks``: one that costs as much as a question."""
         who = client_of(principal, address)
         if principal.rate_limit:
-            return await self._spend([(item_of("limit of the key", principal.rate_limit), "key")], who)
-        return await self._spend([(self._all, "all"), *([(self._ask, "ask")] if asks else [])], who)
+            return await self._spend([(item_of("limit of the key", principal.rate_limit), "key", who)])
+        return await self._spend([(self._all, "all", who), *([(self._ask, "ask", who)] if asks else [])])
 
-    async def spend_login(self, address: str) -> Budget:
-        """Count one attempt to sign in, or one request with a wrong key."""
-        return await self._spend([(self._login, "login")], network_of(address))
+    async def spend_login(self, address: str, peer: str = "") -> Budget:
+        """Count one attempt to sign in, or one request with a wrong key.
 
-    async def login_spent(self, address: str) -> bool:
-        """Whether this address has used up its attempts."""
-        return (await self._run(lambda strategy: not strategy.test(self._login, "login", network_of(address)))) is True
+        It counts against the proxy ``peer`` too: what a proxy says of the address may be what the client told it.
+        """
+        return await self._spend(self._attempts(address, peer))
 
-    async def _spend(self, items: list[tuple[RateLimitItem, str]], who: str) -> Budget:
+    async def login_spent(self, address: str, peer: str = "") -> bool:
+        """Whether this address, or the proxy before it, has used up its attempts."""
+
+        def spent(strategy: FixedWindowRateLimiter) -> bool:
+            return not all(strategy.test(*item) for item in self._attempts(address, peer))
+
+        return await self._run(spent)
+
+    def _attempts(self, address: str, peer: str) -> list[Counted]:
+        through = [(self._login_peer, "login through", network_of(peer))] if peer else []
+        return [(self._login, "login", network_of(address)), *through]
+
+    async def _spend(self, items: list[Counted]) -> Budget:
         def spend(strategy: FixedWindowRateLimiter) -> Budget:
-            return min(budgets(strategy, items, who), key=lambda budget: (not budget.spent, budget.remaining))
+            return min(budgets(strategy, items), key=lambda budget: (not budget.spent, budget.remaining))
 
         return await self._run(spend)
 
@@ -99,9 +115,9 @@ class RateLimits:
             return call(self._memory)
 
 
-def budgets(strategy: FixedWindowRateLimiter, items: list[tuple[RateLimitItem, str]], who: str) -> Iterator[Budget]:
+def budgets(strategy: FixedWindowRateLimiter, items: list[Counted]) -> Iterator[Budget]:
     storage = strategy.storage
-    for item, name in items:
+    for item, name, who in items:
         full = isinstance(storage, MemoryStorage) and len(storage.storage) >= MOST_CLIENTS
         client = "others" if full and not storage.get(item.key_for(name, who)) else who
         allowed = strategy.hit(item, name, client)

@@ -19,6 +19,9 @@ Scope: TypeAlias = Literal["read", "ask", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "ask", "admin")
 """Each includes those before it."""
 PREFIX = "tm_"
+SECRET_BYTES = 32
+SESSION_SECRET = 43
+"""Characters of a session's secret."""
 MAX_NAME = 100
 _keys = Table(
     "api_keys",
@@ -33,7 +36,6 @@ _keys = Table(
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("expires_at", DateTime(timezone=True), nullable=True),
     Column("revoked_at", DateTime(timezone=True), nullable=True),
-    Column("team", String(32), nullable=False, server_default=""),
 )
 _sessions = Table(
     "sessions",
@@ -43,7 +45,6 @@ _sessions = Table(
     Column("name", String(MAX_NAME), nullable=False),
     Column("scope", String(8), nullable=False),
     Column("expires_at", DateTime(timezone=True), nullable=False, index=True),
-    Column("team", String(32), nullable=False, server_default=""),
     Column("key_digest", String(64), nullable=False, server_default=""),
 )
 
@@ -59,7 +60,6 @@ class ApiKey:
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
-    team: str = ""
 
     def state(self, now: datetime) -> Literal["valid", "expired", "revoked"]:
         if self.revoked_at is not None:
@@ -74,7 +74,6 @@ class Session:
     principal: str
     name: str
     scope: Scope
-    team: str = ""
     key_digest: str = ""
     """Of the secret that opened it, if a key did."""
 
@@ -91,20 +90,18 @@ class KeyStore:
         scope: Scope,
         *,
         rate_limit: str = "",
-        team: str = "",
         expires_at: datetime | None = None,
         now: datetime | None = None,
     ) -> tuple[ApiKey, str]:
         """A new key and its secret, which cannot be read again."""
         if not name.strip() or len(name) > MAX_NAME or not name.isprintable():
             raise InvalidRequest(f"a key needs a name of at most {MAX_NAME} characters")
-        key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+        key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(SECRET_BYTES)
         values = {
             "id": key_id,
             "name": name.strip(),
             "scope": scope,
             "rate_limit": rate_limit,
-            "team": team,
             "digest": digest(secret),
             "previous_digest": "",
             "created_at": now or datetime.now(UTC),
@@ -144,12 +141,9 @@ class KeyStore:
         now = now or datetime.now(UTC)
         if self._get(key_id).state(now) != "valid":
             raise InvalidRequest(f"the key {key_id} is no longer valid", hint="make a new one")
-        secret = secrets.token_urlsafe(32)
+        secret = secrets.token_urlsafe(SECRET_BYTES)
         changes = {"previous_digest": _keys.c.digest, "previous_until": now + grace, "digest": digest(secret)}
         self._change(key_id, changes)
-        with self._engine.begin() as connection:  # those of earlier releases, which may be of any secret
-            of_key = (_sessions.c.principal == principal_id(key_id)) & (_sessions.c.key_digest == "")
-            connection.execute(delete(_sessions).where(of_key))
         return self._get(key_id), f"{PREFIX}{key_id}_{secret}"
 
     def authenticate(self, token: str, now: datetime | None = None) -> ApiKey | None:
@@ -177,7 +171,7 @@ class KeyStore:
             row = connection.execute(select(_keys).where(_keys.c.id == key_id)).first()
         if row is None or _key(row).state(now) != "valid":
             return None
-        return _key(row) if not session.key_digest or _opens(row, session.key_digest, now) else None
+        return _key(row) if _opens(row, session.key_digest, now) else None
 
     def _get(self, key_id: str) -> ApiKey:
         key = self.find(key_id)
@@ -199,13 +193,12 @@ class SessionStore:
 
     def open(self, session: Session, lasts: timedelta, now: datetime | None = None) -> str:
         """A new session; returns its secret. Ended ones are deleted."""
-        secret, now = secrets.token_urlsafe(32), now or datetime.now(UTC)
+        secret, now = secrets.token_urlsafe(SECRET_BYTES), now or datetime.now(UTC)
         values = {
             "digest": digest(secret),
             "principal": session.principal,
             "name": session.name[:MAX_NAME],
             "scope": session.scope,
-            "team": session.team,
             "key_digest": session.key_digest,
             "expires_at": now + lasts,
         }
@@ -224,7 +217,6 @@ class SessionStore:
             principal=row.principal,
             name=row.name,
             scope=cast(Scope, row.scope),
-            team=row.team,
             key_digest=row.key_digest,
         )
 
@@ -261,7 +253,6 @@ def _key(row: Row[Any]) -> ApiKey:
         name=row.name,
         scope=cast(Scope, row.scope),
         rate_limit=row.rate_limit,
-        team=row.team,
         created_at=aware(row.created_at),
         expires_at=aware(row.expires_at) if row.expires_at is not None else None,
         revoked_at=aware(row.revoked_at) if row.revoked_at is not None else None,

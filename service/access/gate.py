@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
@@ -14,15 +13,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
 from trainmedic.kb.errors import Forbidden, NotFound, RateLimited, StoreError, TrainmedicError, Unauthorized
-from trainmedic.service.api.access import ANYBODY, Access, Principal
-from trainmedic.service.api.errors import headers_of
-from trainmedic.service.api.limits import Budget, RateLimits
-from trainmedic.service.api.scopes import Requirement
+from trainmedic.service.access.audit_log import AuditEntry, AuditLog
+from trainmedic.service.access.keys import Scope
+from trainmedic.service.access.limits import Budget, RateLimits
+from trainmedic.service.access.principals import ANYBODY, Access, Principal
+from trainmedic.service.access.proxies import FORWARDED, peer_of
+from trainmedic.service.access.scopes import Requirement
 from trainmedic.service.settings import Settings
-from trainmedic.service.storage.journal import Journal, JournalEntry
-from trainmedic.service.storage.keys import Scope
 
-FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via"})
 WELCOME_S = 3600.0
 """Seconds for which a shared key is still accepted from an address that then sends wrong ones."""
 REFUSAL_S = 60.0
@@ -59,28 +57,13 @@ class Gate:
         settings: Settings,
         access: Access | None = None,
         limits: RateLimits | None = None,
-        journal: Journal | None = None,
-        team: str = "",
+        audit_log: AuditLog | None = None,
     ) -> None:
-        """``team``: whose requests come through; those of another team, or of none, are refused."""
-        self.team = team
         self.access = access or Access(settings)
         self._limits = limits or RateLimits(settings)
-        self._journal = journal
+        self._audit_log = audit_log
         self._refusals: TTLCache[tuple[str, str, str, str], bool] = TTLCache(4_096, REFUSAL_S)
         self._welcome: TTLCache[tuple[str, str], bool] = TTLCache(4_096, WELCOME_S)
-
-    def of_team(self, team: str) -> Gate:
-        """The same keys, limits and audit log before the service of a team."""
-        gate = copy(self)
-        gate.team = team
-        return gate
-
-    def require_own(self, principal: Principal) -> None:
-        """Raise `Refused` for somebody of another team."""
-        if principal.team != self.team:
-            message = f"the team {principal.team} has no service here" if principal.team else "this is a team's service"
-            raise Refused(Forbidden(message), principal=principal)
 
     async def admit(self, scope: Mapping[str, Any], needed: Requirement) -> Admission:
         """Who sends a request to the API. Raises `Refused`."""
@@ -98,8 +81,6 @@ class Gate:
                 raise Refused(NotFound("no administrator was ever named", hint="set TRAINMEDIC_ADMIN_KEYS"))
             principal = await self.identified(scope)
         headers = await self.counted(scope, principal, asks=needed == "ask")
-        if needed in ("read", "ask", "admin"):
-            self.require_own(principal)
         if needed in ("read", "ask", "admin") and not principal.may(_scope(needed)) and principal is not ANYBODY:
             raise Refused(Forbidden(f"this key may not do that: it needs the scope {needed}"), headers, principal)
         return Admission(principal, headers)
@@ -108,42 +89,41 @@ class Gate:
         self, scope: Mapping[str, Any], principal: Principal, action: str, result: str, target: str = ""
     ) -> None:
         """Note in the audit log what was done. Refusals of the same kind are noted once in `REFUSAL_S`."""
-        journal, address = self._journal, address_of(scope)
-        if journal is None:
+        audit_log, address, peer = self._audit_log, address_of(scope), peer_of(scope)
+        if audit_log is None:
             return
         if result in REFUSALS:
             kind = (principal.id, address, action, result)
             if kind in self._refusals:
                 return
             self._refusals[kind] = True
-        entry = JournalEntry(
+        entry = AuditEntry(
             who=principal.id,
             name=principal.name,
             action=action,
             result=result,
             target=target,
-            address=address,
+            address=f"{address} via {peer}" if peer else address,
             trace_id=str(scope.get("state", {}).get("trace_id", "")),
         )
         try:
-            await run_in_threadpool(journal.add, entry)
+            await run_in_threadpool(audit_log.add, entry)
         except SQLAlchemyError as error:
             log.warning("the audit log could not be written: %s", type(error).__name__)
 
     async def identified(self, scope: Mapping[str, Any]) -> Principal:
         """Who the bearer key stands for. Raises `Refused`."""
-        address = address_of(scope)
         authorization = dict(scope["headers"]).get(b"authorization", b"")
         if not authorization:
             await self.counted(scope, ANYBODY, asks=False)
             raise _unauthorized()
         principal = await self.access.bearer(authorization)
-        if principal is not None and await self.trusts(principal, address):
+        if principal is not None and await self.trusts(principal, scope):
             return principal
-        await self.attempted(address)
+        await self.attempted(scope)
         raise _unauthorized()
 
-    async def trusts(self, principal: Principal, address: str) -> bool:
+    async def trusts(self, principal: Principal, scope: Mapping[str, Any]) -> bool:
         """Whether to believe a key from an address that may have been guessing.
 
         A stored key cannot be guessed. One that people made up can, so from an address that has used up its attempts it
@@ -151,14 +131,15 @@ class Gate:
         """
         if not principal.shared:
             return True
-        if (principal.id, address) not in self._welcome and await self._limits.login_spent(address):
+        address = address_of(scope)
+        if (principal.id, address) not in self._welcome and await self._limits.login_spent(address, peer_of(scope)):
             return False
         self._welcome[principal.id, address] = True
         return True
 
-    async def attempted(self, address: str) -> Mapping[str, str]:
+    async def attempted(self, scope: Mapping[str, Any]) -> Mapping[str, str]:
         """Count a wrong key or an attempt to sign in. Raises `Refused` if there were too many."""
-        budget = await self._limits.spend_login(address)
+        budget = await self._limits.spend_login(address_of(scope), peer_of(scope))
         if budget.spent:
             raise _too_many(budget, "attempts to sign in")
         return budget.headers
@@ -175,6 +156,13 @@ class Gate:
     async def _limited(self, scope: Mapping[str, Any]) -> bool:
         """Whether requests without a key are counted: not on one's own machine, where the service is open."""
         return await self.access.required() or (bool(address_of(scope)) and not from_this_machine(scope))
+
+
+def headers_of(error: TrainmedicError) -> dict[str, str]:
+    """The headers that belong to every response of this kind."""
+    if error.kind == "unauthorized":
+        return {"WWW-Authenticate": "Bearer"}  # RFC 9110 requires it with every 401
+    return {"Retry-After": "1"} if error.kind in ("unavailable", "rate_limited") else {}
 
 
 def from_this_machine(scope: Mapping[str, Any]) -> bool:

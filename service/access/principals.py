@@ -15,11 +15,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as DatabaseTimeout
 from starlette.concurrency import run_in_threadpool
 
-from trainmedic.service.api.deadline import SingleFlight
-from trainmedic.service.settings import Settings
-from trainmedic.service.storage.keys import (
+from trainmedic.service.access.deadline import SingleFlight
+from trainmedic.service.access.keys import (
     PREFIX,
     SCOPES,
+    SESSION_SECRET,
     ApiKey,
     KeyStore,
     Scope,
@@ -28,6 +28,7 @@ from trainmedic.service.storage.keys import (
     key_digest,
     principal_id,
 )
+from trainmedic.service.settings import Settings
 
 T = TypeVar("T")
 CACHED_S = 5.0
@@ -37,6 +38,8 @@ OUTAGE_S = 900.0
 LOOKUP_S = 1.5
 """Longest that a request waits for the database to know a key; after that there is an outage."""
 MOST_CACHED = 4_096
+SHARED = "shared:"
+"""Begins the id of a key of the settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +51,6 @@ class Principal:
     scope: Scope
     rate_limit: str = ""
     """Of a stored key; replaces the limits of the settings."""
-    team: str = ""
-    """Whose knowledge the answers rest on; empty: that for everybody."""
 
     def may(self, scope: Scope) -> bool:
         return SCOPES.index(self.scope) >= SCOPES.index(scope)
@@ -117,15 +118,12 @@ class Access:
     async def session(self, secret: str) -> Principal | None:
         """Who has signed in with this secret; None if the session is over."""
         sessions = self._sessions
-        if sessions is None or not secret:
+        if sessions is None or len(secret) != SESSION_SECRET:
             return None
         return await self._cached(f"session {secret}", lambda: self._signed_in(sessions.find(secret)))
 
     async def sign_in(self, principal: Principal, lasts_s: float, key: str = "") -> str | None:
-        """The secret of a new session, which ends with the stored ``key`` if one opened it.
-
-        None if sessions cannot be stored.
-        """
+        """The secret of a new session, which ends with the ``key`` that opened it; None if none can be stored."""
         sessions = self._sessions
         if sessions is None:
             return None
@@ -133,8 +131,8 @@ class Access:
             principal=principal.id,
             name=principal.name,
             scope=principal.scope,
-            team=principal.team,
-            key_digest=key_digest(key) if key else "",
+            # A key of the settings may be a word that people made up: not even its digest is stored.
+            key_digest=key_digest(key) if key.startswith(PREFIX) and not principal.shared else "",
         )
         return await run_in_threadpool(sessions.open, session, timedelta(seconds=lasts_s))
 
@@ -146,8 +144,10 @@ class Access:
     def _signed_in(self, session: Session | None) -> Principal | None:
         if session is None:
             return None
+        if session.principal.startswith(SHARED):
+            return next((known for _, known in self._shared if known.id == session.principal), None)
         if not session.principal.startswith(principal_id("")):
-            return Principal(id=session.principal, name=session.name, scope=session.scope, team=session.team)
+            return Principal(id=session.principal, name=session.name, scope=session.scope)
         # A session lives no longer than the secret that opened it.
         return of_key(self._keys.of_session(session) if self._keys is not None else None)
 
@@ -204,12 +204,12 @@ _MISSING = _Missing()
 def of_key(key: ApiKey | None) -> Principal | None:
     if key is None:
         return None
-    return Principal(id=principal_id(key.id), name=key.name, scope=key.scope, rate_limit=key.rate_limit, team=key.team)
+    return Principal(id=principal_id(key.id), name=key.name, scope=key.scope, rate_limit=key.rate_limit)
 
 
 def shared_id(key: str) -> str:
     """The id of a key of the settings, from which the key cannot be found out by trying words."""
-    return "shared:" + hashlib.scrypt(key.encode(), salt=b"trainmedic principal", n=2**12, r=8, p=1, dklen=12).hex()
+    return SHARED + hashlib.scrypt(key.encode(), salt=b"trainmedic principal", n=2**12, r=8, p=1, dklen=12).hex()
 
 
 def user_id(issuer: str, subject: str) -> str:
