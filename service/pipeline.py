@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
-from trainmedic.kb.engine.audit import DefectMatch
+from trainmedic.kb.audit.audit import DefectMatch
+from trainmedic.kb.comparison.run_diff import RunDiff, Side, diff_runs, side_of
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.patches import with_patches
-from trainmedic.kb.engine.run_diff import RunDiff, Side, diff_runs, side_of
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.identities import identities_of, mask_identities
 from trainmedic.kb.model.evidence import Evidence, Read

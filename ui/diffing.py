@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from trainmedic.kb.engine.run_diff import side_of
+from trainmedic.kb.comparison.run_diff import side_of
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.defect import load_defects
 from trainmedic.kb.pages.mechanism import load_mechanisms

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trainmedic.kb.engine.curve_comparison import CurveParting
+from trainmedic.kb.comparison.curve_comparison import CurveParting
+from trainmedic.kb.comparison.run_diff import Side, diff_runs
 from trainmedic.kb.engine.mechanism import Mechanism
-from trainmedic.kb.engine.run_diff import Side, diff_runs
 from trainmedic.kb.projection import project
 from trainmedic.service.answer.audit import defect_view
 from trainmedic.service.answer.citations import code, place

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trainmedic.kb.engine.audit import DefectMatch, audit, closeness, wordings
-from trainmedic.kb.engine.defect import Defect
-from trainmedic.kb.engine.upgrades import releases_of
+from trainmedic.kb.audit.audit import DefectMatch, audit, closeness, wordings
+from trainmedic.kb.audit.defect import Defect
+from trainmedic.kb.audit.upgrades import releases_of
 from trainmedic.kb.model.evidence import Evidence
 
 MOST = 6
