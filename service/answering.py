@@ -1,7 +1,7 @@
 """The interface through which every channel asks: a stream of text that ends with the whole answer.
 
-`TemplateAnswerer` implements it without a model, `service.assistant.Assistant` with one; that is a separate module
-because importing the model's client takes longer than everything else at start.
+`TemplateAnswerer` implements it without a model, `service.agent.assistant.Assistant` with one; that is a room of its
+own because importing the model's client takes longer than everything else at start.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from statistics import median
 from typing import Any
 
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import T, final_answer
-from trainmedic.service.assistant import Assistant
 from trainmedic.service.evaluation.causes import Evaluation, Item, Outcome, Share, evaluated, outcome_of, request_of
 from trainmedic.service.llm.chat import ChatModel, Completion, ModelError, ModelLimits, Piece
 from trainmedic.service.llm.prompts import build

@@ -20,12 +20,12 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import to_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.agent.agent import messages
+from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.agent.budget import NO_ROOM, STEPS, TRUNCATED
 from trainmedic.service.agent.toolbox import Toolbox
 from trainmedic.service.answer.messages import messages as answer_messages
 from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.service.answering import Delta, Draft, TemplateAnswerer, final_answer
-from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.storage.history import History

@@ -19,11 +19,11 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import to_json
 from trainmedic.service import pipeline
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import Delta, Draft, final_answer
-from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, Message, ModelOptions
 from trainmedic.service.llm.prompts import sources_of, system_text

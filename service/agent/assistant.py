@@ -15,7 +15,7 @@ from types import MappingProxyType
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.service import pipeline
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.agent import investigate
+from trainmedic.service.agent.agent import investigate
 from trainmedic.service.answer.assemble import Written
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Answer
