@@ -602,7 +602,7 @@ def test_without_a_cause_the_findings_follow_the_template_answer(knowledge_advis
     said = ask(knowledge_advisor, request, look, SAID).tools[0].partition("] ")[2].split(". ")[0]
     asked = ask(knowledge_advisor, request, look, Reply(f"{said}."))
     assert asked.answer.answer.startswith(own.answer)
-    assert said in asked.answer.answer.partition(messages("added", "en"))[2]
+    assert said in asked.answer.answer.partition(answer_messages("added", "en"))[2]
     assert asked.answer.mode == "llm"
     assert settled(asked.answer) == settled(own)
     unsupported = ask(knowledge_advisor, request, Reply("It was the weather, or perhaps the moon."))
