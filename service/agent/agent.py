@@ -23,8 +23,7 @@ from pydantic import ValidationError
 from trainmedic.kb.messages import load_messages
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.agent.budget import TIMES, Budget, InvestigationStopped, reserved_tokens
-from trainmedic.service.agent.finish import ModelText as Said
-from trainmedic.service.agent.finish import finish
+from trainmedic.service.agent.finish import Said, finish
 from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS, TOOLS, problems
 from trainmedic.service.agent.toolbox import Toolbox, ToolResult, plain, shown_arguments
 from trainmedic.service.answer.assemble import Written

@@ -17,7 +17,7 @@ messages = load_messages("trainmedic.service.agent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelText:
+class Said:
     """The model's text; ``cut``: the token limit ended it."""
 
     text: str
@@ -25,7 +25,7 @@ class ModelText:
     cut: bool = False
 
 
-def finish(draft: Draft, prompt: Prompt, toolbox: Toolbox, said: ModelText) -> Written:
+def finish(draft: Draft, prompt: Prompt, toolbox: Toolbox, said: Said) -> Written:
     """The model's text, verified against the prompt's sources and the tools' results.
 
     Raises `InvestigationStopped` if there is no cause to write about and no sentence is supported by a source.

@@ -27,8 +27,6 @@ from trainmedic.service.ranking.inference import Cause, MechanismBelief
 MAX_EVIDENCE = 3
 """Places quoted for one finding."""
 MAX_ORIGINS = 5
-MAX_ASKS = 2
-"""Questions before the fold if there are causes to show."""
 MAX_INPUTS = 5
 """Inputs named in the receipt's line, besides those that were cut."""
 SAID_OF_INPUTS = frozenset({"binary", "truncated"})
