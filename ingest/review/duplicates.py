@@ -12,7 +12,7 @@ from trainmedic.ingest.drafts.draft import Draft
 from trainmedic.kb.engine.mechanism import MechanismSet
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Text
-from trainmedic.kb.parse.error_template import template
+from trainmedic.kb.parse.logs.error_lines import template
 from trainmedic.kb.parse.pipeline import parse
 
 ReasonKind = Literal["source", "text", "error", "mechanism"]

@@ -1,7 +1,7 @@
 """Where text stands: `Piece` is a stretch of a source that a reader reads, `LineIndex` finds its lines.
 
 A text over `Limits` keeps its head (where a configuration is printed) and its tail (where it fails); the lines between
-are blank in `Source.text`, so every line number stays the user's. `kb.parse.intake` does that.
+are blank in `Source.text`, so every line number stays the user's. `kb.parse.text.intake` does that.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from trainmedic.kb.engine.mechanism import COMMONNESS, OriginState, Statement, o
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Status
 from trainmedic.kb.model.run import Recognised
-from trainmedic.kb.parse.signal_kinds import KINDS
+from trainmedic.kb.parse.logs.signal_kinds import KINDS
 from trainmedic.service.answer import DifferentialNode, DifferentialView, ExcludedView, State, StatementView
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.views import missing_view

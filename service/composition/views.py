@@ -22,7 +22,7 @@ from trainmedic.kb.model.report_view import (
     SignalView,
 )
 from trainmedic.kb.model.run import Recognised, Setting
-from trainmedic.kb.parse.signal_kinds import KINDS
+from trainmedic.kb.parse.logs.signal_kinds import KINDS
 
 MAX_SETTINGS = 200
 """Settings listed for one run; thousands of pasted flags must not fill the answer."""

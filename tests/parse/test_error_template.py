@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmedic.kb.parse.error_template import template
+from trainmedic.kb.parse.logs.error_lines import template
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainmedic.kb.parse import prose
-from trainmedic.kb.parse.log_signals import Message
-from trainmedic.kb.parse.prose import ProseFacts
+from trainmedic.kb.parse.logs.messages import Message
+from trainmedic.kb.parse.said import prose
+from trainmedic.kb.parse.said.prose import ProseFacts
 from trainmedic.kb.parse.source import Piece
 
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmedic.kb.model.evidence import Row
-from trainmedic.kb.parse import metrics
+from trainmedic.kb.parse.logs import metrics, rows
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.parse.readers import rows
 from trainmedic.kb.parse.source import Piece
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.parse.segment import Block, segment
 from trainmedic.kb.parse.source import Piece
+from trainmedic.kb.parse.text.segment import Block, segment
 
 KTO = "deepspeed --module openrlhf.cli.train_kto \\\n   --micro_train_batch_size 1 \\\n   --vanilla_loss"
 YAML = "stage: kto\nmodel_name_or_path: Qwen/Qwen2-7B\nlora:\n  rank: 8\n# quiet\n\nlearning_rate: 1e-6"

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmedic.kb.model.evidence import Signal
-from trainmedic.kb.parse import log_signals, metrics, prose, signal_kinds, signals
+from trainmedic.kb.parse.logs import messages, metrics, rows, signal_kinds, signals, tracebacks
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.parse.readers import rows, traceback_
+from trainmedic.kb.parse.said import prose
 from trainmedic.kb.parse.source import Piece
 
 
 def found(text: str, *, said: str = "", peak: float | None = None) -> tuple[Signal, ...]:
     piece = Piece(source="train.log", text=text)
     stated = prose.read(Piece(source=None, text=said)).signals
-    return signals.signals(rows.read(piece)[0], traceback_.read(piece), [piece], stated, peak_learning_rate=peak)
+    return signals.signals(rows.read(piece)[0], tracebacks.read(piece), [piece], stated, peak_learning_rate=peak)
 
 
 def kinds(text: str, *, said: str = "", peak: float | None = None) -> set[str]:
@@ -52,8 +52,8 @@ def test_every_kind_is_explained_in_both_languages() -> None:
 
 
 def test_every_kind_that_the_code_gives_is_explained() -> None:
-    known = {message.kind for message in (*log_signals.MESSAGES, *prose.STATED, *prose.NAMED_EXCEPTIONS)}
-    known |= set(log_signals.EXCEPTIONS.values())
+    known = {message.kind for message in (*messages.MESSAGES, *prose.STATED, *prose.NAMED_EXCEPTIONS)}
+    known |= set(messages.EXCEPTIONS.values())
     assert known <= set(signal_kinds.KINDS)
 
 
@@ -345,7 +345,7 @@ def test_signals_stand_in_the_order_of_the_text_and_come_once() -> None:
 )  # fmt: skip
 def test_hostile_text_takes_linear_time(text: str) -> None:
     started = time.thread_time()
-    list(log_signals.in_log(Piece(source=None, text=text)))
+    list(messages.in_log(Piece(source=None, text=text)))
     assert time.thread_time() - started < 20
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmedic.kb.parse.intake import decode, load
 from trainmedic.kb.parse.source import Limits, LineIndex, Piece
+from trainmedic.kb.parse.text.intake import decode, load
 
 SMALL = Limits(head=40, tail=40)
 

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmedic.kb.model.evidence import Traceback
-from trainmedic.kb.parse.readers import traceback_
+from trainmedic.kb.parse.logs import tracebacks
 from trainmedic.kb.parse.source import Piece
 
 
 def read(text: str) -> tuple[Traceback, ...]:
-    return traceback_.read(Piece(source="train.log", text=text))
+    return tracebacks.read(Piece(source="train.log", text=text))
 
 
 SIMPLE = """start
@@ -241,7 +241,7 @@ def test_talk_of_errors_is_no_traceback(text: str) -> None:
 
 
 def test_the_number_of_tracebacks_is_bounded() -> None:
-    assert len(read("".join(f"ValueError: {i}\n" for i in range(5000)))) == traceback_.MAX_TRACEBACKS
+    assert len(read("".join(f"ValueError: {i}\n" for i in range(5000)))) == tracebacks.MAX_TRACEBACKS
 
 
 PARTS = st.sampled_from(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse.compressed import kind_of
-from trainmedic.kb.parse.event_files import is_run_history
+from trainmedic.kb.parse.logs.event_files import is_run_history
+from trainmedic.kb.parse.text.compressed import kind_of
 from trainmedic.ui.bots.channel import NotRead
 
 TIMEOUT_S = 20.0

@@ -12,8 +12,8 @@ from threading import Lock
 from types import MappingProxyType
 
 from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.kb.parse.compressed import expand
 from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.parse.text.compressed import expand
 from trainmedic.service.dialogue.request import safely_named
 
 PEEK = 200_000

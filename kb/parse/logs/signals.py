@@ -1,6 +1,6 @@
 """Signals of a run; those in the numbers of its log are found here.
 
-`kb.parse.signal_kinds` explains each kind and holds the thresholds. Rows are judged per text and layout (a
+`kb.parse.logs.signal_kinds` explains each kind and holds the thresholds. Rows are judged per text and layout (a
 pasted log and a copied line are two series). Each kind is reported at most once per metric, at its first place. "Flat",
 "stuck" and "diverging" are not judged inside a learning-rate warm-up: rows whose learning rate is under `WARMUP_SHARE`
 of the peak do not count, and a rate that still rises at the end leaves the question open.
@@ -14,8 +14,8 @@ from itertools import pairwise
 
 from trainmedic.kb.model.evidence import Metric, Row, Signal, Traceback
 from trainmedic.kb.model.report import Text
-from trainmedic.kb.parse import log_signals
-from trainmedic.kb.parse.metrics import (
+from trainmedic.kb.parse.logs import messages
+from trainmedic.kb.parse.logs.metrics import (
     LENGTHS,
     LOSSES,
     finite,
@@ -26,7 +26,7 @@ from trainmedic.kb.parse.metrics import (
     series,
     spread,
 )
-from trainmedic.kb.parse.signal_kinds import (
+from trainmedic.kb.parse.logs.signal_kinds import (
     BENIGN,
     CLIP_RATIO_HIGH,
     CLIPPED_RATIO_HIGH,
@@ -73,9 +73,9 @@ def signals(
     for group in _groups(rows):
         for kind, row, metric, observed in _judge(group, peak_learning_rate):
             candidates.append(Signal(kind=kind, span=metric.span, value=metric.value, step=row.step, observed=observed))
-    candidates.extend(log_signals.of_tracebacks(tracebacks))
+    candidates.extend(messages.of_tracebacks(tracebacks))
     for piece in pieces:
-        candidates.extend(log_signals.in_log(piece))
+        candidates.extend(messages.in_log(piece))
     candidates.extend(stated)
     unique: dict[tuple[str, object, bool], Signal] = {}
     for signal in candidates:

@@ -1,4 +1,4 @@
-"""What a line, a fence's label, a file name or a whole text is likely to be, for `kb.parse.segment`."""
+"""What a line, a fence's label, a file name or a whole text is likely to be, for `kb.parse.text.segment`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from bisect import bisect_right
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.parse import cluster_status, key_value_lines, patterns
-from trainmedic.kb.parse.compressed import plain_name
+from trainmedic.kb.parse.logs import cluster_status
 from trainmedic.kb.parse.source import Piece
+from trainmedic.kb.parse.text import key_value_lines, patterns
+from trainmedic.kb.parse.text.compressed import plain_name
 
 _WORDS = load_table("parse/data/words.toml")
 _INFO = {name: kind for kind, names in _WORDS["fences"].items() for name in names}

@@ -20,12 +20,12 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Comparison, Remedy, Signal
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
-from trainmedic.kb.parse import comparisons, device_counts, remedies
-from trainmedic.kb.parse.device_counts import DeviceCount
-from trainmedic.kb.parse.log_signals import EXCEPTIONS, MESSAGES, Message, find
+from trainmedic.kb.parse.logs.messages import EXCEPTIONS, MESSAGES, Message, find
 from trainmedic.kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
+from trainmedic.kb.parse.said import comparisons, device_counts, remedies
+from trainmedic.kb.parse.said.device_counts import DeviceCount
+from trainmedic.kb.parse.said.version_history import bare, moves, worked
 from trainmedic.kb.parse.source import Piece
-from trainmedic.kb.parse.version_history import bare, moves, worked
 
 _SLOWDOWN = 1.5
 MAX_CHARACTERS = 100_000

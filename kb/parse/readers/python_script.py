@@ -20,7 +20,6 @@ from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Call
 from trainmedic.kb.model.run import CAST, Origin, Scalar, Value
-from trainmedic.kb.parse.patterns import CONFIG_KEYS
 from trainmedic.kb.parse.readers import casts, loads
 from trainmedic.kb.parse.readers.literal import Scanner
 from trainmedic.kb.parse.readers.nodes import (
@@ -38,6 +37,7 @@ from trainmedic.kb.parse.readers.nodes import (
 )
 from trainmedic.kb.parse.readers.python_repair import MOST_BRACKETS, straightened, survivors
 from trainmedic.kb.parse.source import Piece, Reading
+from trainmedic.kb.parse.text.patterns import CONFIG_KEYS
 
 _TOO_LARGE = 10**LONGEST_INTEGER
 _MOST_CALLS = 400

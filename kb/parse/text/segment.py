@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.parse import key_value_lines, sniff
 from trainmedic.kb.parse.source import Piece
+from trainmedic.kb.parse.text import key_value_lines, sniff
 
 _FENCE = regex(r"(?P<indent>[ \t>]*+)(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)(?P<rest>.*)")
 _INLINE = regex(r"(?<!`)`(?P<body>[^`]{12,})`(?!`)")

@@ -1,4 +1,4 @@
-"""The signal kinds, what each means, and the thresholds that `kb.parse.signals` decides them by.
+"""The signal kinds, what each means, and the thresholds that `kb.parse.logs.signals` decides them by.
 
 The texts are Python and not a message catalogue: `trainmedic check` loads this module, and to read a catalogue would
 cost it 6 to 10 ms of its 400.

@@ -19,8 +19,8 @@ from types import MappingProxyType
 
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Metric, Problem, Row
-from trainmedic.kb.parse.metrics import NUMBER, is_outcome, makes_row, normalise, number
-from trainmedic.kb.parse.readers.exports import ExportedColumns, exported_columns
+from trainmedic.kb.parse.logs.exports import ExportedColumns, exported_columns
+from trainmedic.kb.parse.logs.metrics import NUMBER, is_outcome, makes_row, normalise, number
 from trainmedic.kb.parse.source import Piece
 
 HEAD_ROWS = TAIL_ROWS = 1000

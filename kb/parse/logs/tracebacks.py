@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Traceback
-from trainmedic.kb.parse.readers.error_lines import denied, message_end
+from trainmedic.kb.parse.logs.error_lines import denied, message_end
 from trainmedic.kb.parse.source import Piece
 
 MAX_TRACEBACKS = 200
