@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from trainmedic.kb.model.evidence import Call, Problem
@@ -26,6 +27,14 @@ class Limits:
     head: int = 512 * 1024
     tail: int = 1024 * 1024
     total: int = 8 * 1024 * 1024
+
+
+def numbered(text: str) -> Iterator[tuple[int, str]]:
+    """Each line with the offset at which it starts."""
+    offset = 0
+    for line in text.split("\n"):
+        yield offset, line
+        offset += len(line) + 1
 
 
 class LineIndex:
@@ -118,16 +127,6 @@ class Piece:
         if index == 0:
             return self.column
         return 1 + len(self.prefixes[index]) if self.prefixes else 1
-
-    def anchor(self) -> Span:
-        """The place of evidence for a default: the empty span at the piece's start."""
-        return self.span(0, 0, default=True)
-
-    def line_span(self, number: int) -> Span:
-        """The span of the 0-based line ``number`` of the piece, without its line break."""
-        start = self.index.start(number)
-        end = self.index.start(number + 1) - 1 if number + 1 < len(self.index) else len(self.text)
-        return self.span(start, end)
 
     def cut(self, start: int, end: int) -> Piece:
         """``text[start:end]`` as a piece with its own position."""

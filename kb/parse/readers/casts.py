@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeGuard
 
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.parse.readers.loads import ASIDE, TRAINED, is_model, last_name, load_class
+from trainmedic.kb.parse.readers.loads import ASIDE, TRAINED, DataFlow, is_model, last_name, load_class
 from trainmedic.kb.parse.readers.nodes import Entries, Leaf, Node, Pair, leaf, unresolved
 
 NAMED = {"half": "torch.float16", "bfloat16": "torch.bfloat16", "float": "torch.float32"}
@@ -23,20 +23,7 @@ DTYPES = frozenset({f"torch.{each}" for each in ("float16", "half", "bfloat16", 
 KEY = "torch_dtype"
 """The key of a cast's option: the one of the load whose dtype it replaces."""
 _SAME = frozenset(
-    {
-        "to",
-        "cuda",
-        "cpu",
-        "npu",
-        "xpu",
-        "eval",
-        "train",
-        "requires_grad_",
-        "merge_and_unload",
-        "half",
-        "bfloat16",
-        "float",
-    }
+    {"to", "cuda", "cpu", "npu", "xpu", "eval", "train", "requires_grad_", "merge_and_unload"} | set(NAMED)
 )
 _WRAPPERS = regex(r"get_peft_model|prepare_model_for_\w+|compile|(?:Distributed)?DataParallel|PeftModel\w*")
 _NAMES = regex(
@@ -148,31 +135,20 @@ def _runs(node: ast.AST) -> TypeGuard[ast.Call]:
     return "trainer" in last_name(node.func.value).lower()
 
 
-class _Variables:
+class _Variables(DataFlow):
     """What each variable of a script holds, and what stands around each of its calls."""
 
     def __init__(self, nodes: Sequence[ast.AST], loads: Mapping[int, str]) -> None:
+        super().__init__(nodes)
         self.loads = loads
-        self.values: dict[str, list[ast.expr]] = {}
         self.parents: dict[int, ast.AST] = {}
         self.judged: dict[str, bool | None] = {}
         self.trained = -1  # the first line on which a trainer runs
         for node in nodes:
             for child in ast.iter_child_nodes(node):
                 self.parents[id(child)] = node
-            if isinstance(node, ast.Assign):
-                for target in node.targets:
-                    self._assigned(target, node.value)
-            elif isinstance(node, ast.AnnAssign) and node.value is not None:
-                self._assigned(node.target, node.value)
-            elif _runs(node) and not 0 <= self.trained < node.lineno:
+            if _runs(node) and not 0 <= self.trained < node.lineno:
                 self.trained = node.lineno
-
-    def _assigned(self, target: ast.expr, value: ast.expr) -> None:
-        if isinstance(target, ast.Tuple) and target.elts:
-            target = target.elts[0]
-        if name := last_name(target):
-            self.values.setdefault(name, []).append(value)
 
     def place(self, call: ast.Call) -> bool | None:
         """True if a call always precedes training, False if that depends on a condition, None if it never does."""

@@ -48,9 +48,7 @@ def _blocks(piece: Piece, *, plain: str) -> Iterator[Block]:
         yield from _unfenced(piece, plain, logged=plain == "log")
         return
     lines = text.split("\n")
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
+    starts = [*piece.index.starts, len(text) + 1]
     at = done = 0
     while at < len(lines):
         fence = _FENCE.match(lines[at]) if "```" in lines[at] or "~~~" in lines[at] else None
@@ -58,9 +56,8 @@ def _blocks(piece: Piece, *, plain: str) -> Iterator[Block]:
             at += 1
             continue
         if done < at:
-            yield from _unfenced(
-                piece.cut(starts[done], max(starts[done], starts[at] - 1)), plain, logged=plain == "log"
-            )
+            between = piece.cut(starts[done], max(starts[done], starts[at] - 1))
+            yield from _unfenced(between, plain, logged=plain == "log")
         end = _fence_end(lines, at, fence["mark"])
         closed = end < len(lines)
         body = _fence_body(piece, lines, starts, at, end, fence)
@@ -139,9 +136,7 @@ def _unfenced(piece: Piece, plain: str, *, logged: bool) -> Iterator[Block]:
     """
     text = piece.text
     lines = text.split("\n")
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
+    starts = [*piece.index.starts, len(text) + 1]
 
     def block(kind: str, first: int, last: int, start: int = -1) -> Block:
         begin = starts[first] if start < 0 else start

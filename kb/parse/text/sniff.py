@@ -45,11 +45,8 @@ def by_name(name: str, text: str) -> str:
         return "metrics"
     if kind in ("yaml", "json") and cluster_status.is_pod_status(text):
         return "log"
-    if (
-        kind in ("yaml", "json", "toml", "ini")
-        and is_command(text[:4000])
-        and not any(map(patterns.KEY.match, text.split("\n")))
-    ):
+    configures = kind in ("yaml", "json", "toml", "ini")
+    if configures and is_command(text[:4000]) and not any(map(patterns.KEY.match, text.split("\n"))):
         return "command"
     return kind or (whole(text) if base.endswith(".txt") or "." not in base else "")
 
@@ -100,6 +97,11 @@ def _starts(line: str) -> bool:
     )
 
 
+def _is_shell(line: str) -> bool:
+    patterns_of_shell = (patterns.SHELL, patterns.FLAGS, patterns.DOTTED)
+    return _starts(line) or any(pattern.match(line) for pattern in patterns_of_shell)
+
+
 def start(lines: list[str], at: int, brackets: Brackets) -> tuple[str, int, int] | None:
     """The stretch that begins at line ``at``: (kind, column, line after its end), or None for plain text.
 
@@ -120,7 +122,7 @@ def _command(lines: list[str], at: int, line: str) -> tuple[str, int, int] | Non
     if line.lstrip()[:1] == "|" and line.count("|") > 1:
         return None  # a table's row
     bare = _unprompted(line)
-    if not (_starts(bare) or patterns.SHELL.match(bare) or patterns.FLAGS.match(bare) or patterns.DOTTED.match(bare)):
+    if not _is_shell(bare):
         return _behind_words(lines, at, line)
     if patterns.FLAGS.match(bare) and patterns.holds_sentence(bare):
         return None
@@ -153,12 +155,9 @@ def _command_end(lines: list[str], at: int) -> int:
         line = lines[number]
         bare = _unprompted(line)
         stripped = bare.strip()
-        if stripped and not stripped.startswith("#") and number > at:
-            shellish = (
-                _starts(bare) or patterns.SHELL.match(bare) or patterns.FLAGS.match(bare) or patterns.DOTTED.match(bare)
-            )
-            if not (shellish or lines[number - 1].rstrip().endswith("\\") or stripped in ("}", ")", "EOF")):
-                return end
+        goes_on = not stripped or stripped.startswith("#") or stripped in ("}", ")", "EOF") or number == at
+        if not (goes_on or lines[number - 1].rstrip().endswith("\\") or _is_shell(bare)):
+            return end
         blank = 0 if stripped else blank + 1
         if blank > 3:
             return end
@@ -193,12 +192,8 @@ def _stretch(lines: list[str], number: int, bare: str) -> int:
 def _json(lines: list[str], at: int, line: str, brackets: Brackets) -> tuple[str, int, int] | None:
     offset = 0
     if not patterns.JSON_OPEN.match(line):
-        if (
-            not line.rstrip().endswith("{")
-            or at + 1 >= len(lines)
-            or not patterns.JSON_KEY.match(lines[at + 1])
-            or '"' not in lines[at + 1]
-        ):
+        below = lines[at + 1] if at + 1 < len(lines) else ""
+        if not line.rstrip().endswith("{") or not patterns.JSON_KEY.match(below) or '"' not in below:
             return None
         offset = line.rfind("{")
     end, interrupted = brackets.end(at, offset), brackets.interruption(at)
@@ -329,22 +324,16 @@ def _python(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None
         return None  # the source line that a traceback shows
     bare = line[4:] if line.startswith((">>> ", "... ")) else line
     if not patterns.PYTHON.match(bare.lstrip()):
-        return (
-            _calls(lines, at, line)
-            if "(" in line and patterns.CALL.search(line) and "=" in "".join(lines[at : at + 2])
-            else None
-        )
+        printed = "(" in line and patterns.CALL.search(line) and "=" in "".join(lines[at : at + 2])
+        return _calls(lines, at, line) if printed else None
     number = end = at
     indent = len(bare) - len(bare.lstrip())
     while number < len(lines):
         item = lines[number]
         stripped = item.strip()
         if stripped:
-            if (
-                number > at
-                and not (item[:1] in " \t" and len(item) - len(item.lstrip()) > indent)
-                and not patterns.PYTHON_MORE.match(item.lstrip())
-            ):
+            deeper = item[:1] in " \t" and len(item) - len(item.lstrip()) > indent
+            if number > at and not deeper and not patterns.PYTHON_MORE.match(item.lstrip()):
                 break
             if patterns.begins_log(item) or patterns.COMMAND.match(item) or patterns.begins_sentence(item):
                 break
@@ -357,11 +346,8 @@ def _python(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None
 
 
 def _section(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
-    if (
-        not patterns.SECTION.match(line)
-        or at + 1 >= len(lines)
-        or not (patterns.PAIR.match(lines[at + 1]) or lines[at + 1].lstrip()[:1] == "#")
-    ):
+    below = lines[at + 1] if at + 1 < len(lines) else ""
+    if not patterns.SECTION.match(line) or not (patterns.PAIR.match(below) or below.lstrip()[:1] == "#"):
         return None
     number = at + 1
     while number < len(lines):
@@ -383,15 +369,14 @@ def _section(lines: list[str], at: int, line: str) -> tuple[str, int, int] | Non
 def _table(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
     if not patterns.TABLE.match(line) or not patterns.METRIC.search(line) or at + 1 >= len(lines):
         return None
-    width = max(line.count(","), line.count("\t"))
     number = at + 1
-    while (
-        number < len(lines)
-        and max(lines[number].count(","), lines[number].count("\t")) == width
-        and any(c.isdigit() for c in lines[number])
-    ):
+    while number < len(lines) and _width(lines[number]) == _width(line) and any(map(str.isdigit, lines[number])):
         number += 1
     return ("metrics", 0, number) if number > at + 1 else None
+
+
+def _width(line: str) -> int:
+    return max(line.count(","), line.count("\t"))
 
 
 def unprompt(piece: Piece) -> Piece:
