@@ -169,8 +169,7 @@ def test_the_dicts_that_slime_logs_are_rows_of_its_rollouts_and_steps() -> None:
     assert (rollout.step, step.step) == (3, 3)
     assert values(rollout).items() >= {"reward": 0.41, "completion_length": 5123.2, "clipped_ratio": 0.12}.items()
     assert values(step).keys() == {"loss", "policy_loss", "clip_ratio", "entropy", "grad_norm", "learning_rate"}
-    assert evidence.run.framework is not None
-    assert evidence.run.framework.value == "slime"
+    assert (evidence.run.framework and evidence.run.framework.value) == "slime"
 
 
 def test_a_heading_states_the_step_of_the_metrics_that_are_listed_below_it() -> None:
@@ -376,10 +375,8 @@ def test_names_are_normalised(raw: str, name: str) -> None:
 def test_the_first_and_the_last_value_of_a_metric_can_be_asked() -> None:
     found = read("{'loss': 0.5, 'kl': 1}\n{'loss': 0.4}")
     first, last = metrics.first(found, "loss"), metrics.last(found, "loss")
-    assert first is not None
-    assert first.value == 0.5
-    assert last is not None
-    assert last.value == 0.4
+    assert (first and first.value) == 0.5
+    assert (last and last.value) == 0.4
     assert metrics.last(found, "reward") is None
     assert metrics.first(found, "reward") is None
     assert [metric.value for metric in metrics.series(found, "kl")] == [1.0]

@@ -40,8 +40,7 @@ def test_without_any_configuration_there_is_one_empty_run() -> None:
     evidence = read("my trl 0.12.0 dpo loss is nan")
     assert len(evidence.runs) == 1
     assert evidence.run.partial
-    assert evidence.run.framework is not None
-    assert evidence.run.framework.value == "trl"
+    assert (evidence.run.framework and evidence.run.framework.value) == "trl"
 
 
 def test_a_command_is_a_run_and_its_anchor_is_the_program() -> None:
@@ -116,8 +115,7 @@ def test_exported_variables_alone_reach_every_run() -> None:
 def test_the_classes_of_one_script_are_one_run() -> None:
     evidence = read("", train__py=SCRIPT)
     assert kinds(evidence) == [["python"]]
-    assert evidence.run.framework is not None
-    assert evidence.run.framework.value == "trl"
+    assert (evidence.run.framework and evidence.run.framework.value) == "trl"
     assert evidence.run.settings["lora_rank"].value == 8
 
 
@@ -222,8 +220,7 @@ def test_a_models_own_config_joins_the_run_and_is_never_one() -> None:
     evidence = read("", train__sh="deepspeed --module openrlhf.cli.train_rm --pretrain /data/m\n", config__json=CONFIG)
     assert kinds(evidence) == [["command", "json"]]
     run = evidence.run
-    assert run.model_family is not None
-    assert run.model_family.value == "gemma2"
+    assert (run.model_family and run.model_family.value) == "gemma2"
     assert run.settings["checkpoint_dtype"].value == "bf16"
     assert all(option.scope != "checkpoint" for option in run.options)
 
@@ -315,26 +312,22 @@ def test_a_teaser_at_the_end_of_a_long_article_names_no_model() -> None:
     teaser = "SomeVision 4.5 是最新的模型。该模型基于 Qwen3-8B 构建。\n"
     assert read(article + teaser).run.model_family is None
     own = read(article + "模型: Qwen3-8B\n").run.model_family
-    assert own is not None
-    assert own.value == "qwen3"
+    assert (own and own.value) == "qwen3"
 
 
 def test_what_trains_comes_before_the_script_that_scores_for_it() -> None:
     text = "deepspeed ../batch_inference.py --pretrain a --eval_task rm\n"
     text += "deepspeed ../train_sft.py --pretrain b --bf16\n"
     (first, second) = read("", all__sh=text).runs
-    assert first.algorithm is not None
-    assert first.algorithm.value == "sft"
-    assert second.stage is not None
-    assert second.stage.value == "inference"
+    assert (first.algorithm and first.algorithm.value) == "sft"
+    assert (second.stage and second.stage.value) == "inference"
 
 
 def test_an_unquoted_variable_is_split_into_words() -> None:
     text = 'MODULE=${MODULE:-"-m verl.trainer.sft_trainer"}\n'
     text += "torchrun --nnodes=1 \\\n ${MODULE} \\\n data.max_length=2048\n"
     run = read("", run__sh=text).run
-    assert run.algorithm is not None
-    assert run.algorithm.value == "sft"
+    assert (run.algorithm and run.algorithm.value) == "sft"
     assert run.settings["max_length"].value == 2048
 
 

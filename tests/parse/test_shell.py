@@ -247,8 +247,7 @@ def test_a_here_document_read_into_a_variable_holds_the_command() -> None:
         "deepspeed --module $training_commands\n"
     )
     command = only(text)
-    assert command.entry is not None
-    assert command.entry.value == "openrlhf.cli.train_dpo"
+    assert (command.entry and command.entry.value) == "openrlhf.cli.train_dpo"
     assert values(command) == {"beta": 0.1, "flash_attn": True}
     assert option(text, "beta").span.line == 3
     assert not command.partial
@@ -324,8 +323,7 @@ def test_a_blank_after_the_backslash_ends_the_command() -> None:
     problem = read(text).problems[0]
     assert problem.code == "blank_after_backslash"
     assert "--b, --c" in problem.message
-    assert problem.span is not None
-    assert problem.span.line == 1
+    assert (problem.span and problem.span.line) == 1
 
 
 def test_a_comment_between_continued_lines_ends_the_command() -> None:

@@ -322,12 +322,13 @@ def _policy(rows: Sequence[Row]) -> Iterator[Candidate]:
     entropy = [(row, metric) for row, metric in _points(rows, "entropy") if is_rl(row)]
     if 0 < len(entropy) < _AT["few_points"] and all(abs(metric.value) < _AT["entropy_none"] for _, metric in entropy):
         yield "entropy_collapse", *entropy[-1], _observed("entropy", value=entropy[-1][1].value)
-    for name, kind, bound in (
-        ("clip_ratio", "clip_ratio_high", _AT["clip_ratio_high"]),
-        ("clipped_ratio", "never_stops", _AT["clipped_ratio_high"]),
-    ):
-        observed = _observed(kind, bound=bound)
-        yield from _consecutive(rows, name, kind, lambda m, _, bound=bound: m.value > bound, observed)
+    for name, kind in (("clip_ratio", "clip_ratio_high"), ("clipped_ratio", "never_stops")):
+        bound = _AT[f"{name}_high"]
+        yield from _consecutive(rows, name, kind, _over(bound), _observed(kind, bound=bound))
+
+
+def _over(bound: float) -> Callable[[Metric, Row], bool]:
+    return lambda metric, _: metric.value > bound
 
 
 def _reward(rows: Sequence[Row]) -> Iterator[Candidate]:

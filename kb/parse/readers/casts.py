@@ -143,16 +143,16 @@ class _Variables(DataFlow):
         self.loads = loads
         self.parents: dict[int, ast.AST] = {}
         self.judged: dict[str, bool | None] = {}
-        self.trained = -1  # the first line on which a trainer runs
+        self.trains_at = -1  # the first line on which a trainer runs
         for node in nodes:
             for child in ast.iter_child_nodes(node):
                 self.parents[id(child)] = node
-            if _runs(node) and not 0 <= self.trained < node.lineno:
-                self.trained = node.lineno
+            if _runs(node) and not 0 <= self.trains_at < node.lineno:
+                self.trains_at = node.lineno
 
     def place(self, call: ast.Call) -> bool | None:
         """True if a call always precedes training, False if that depends on a condition, None if it never does."""
-        if 0 <= self.trained < call.lineno:
+        if 0 <= self.trains_at < call.lineno:
             return None
         sure, node = True, self.parents.get(id(call))
         child: ast.AST = call
