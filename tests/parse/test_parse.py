@@ -280,33 +280,11 @@ def test_the_same_input_gives_the_same_evidence() -> None:
 
 LINES = st.sampled_from(
     [
-        *SWIFT.split("\n"),
-        *VERL.split("\n"),
-        "stage: kto",
-        "lora_rank: 8",
-        "```",
-        "```yaml",
-        "{",
-        '  "zero_optimization": {"stage": 3}',
-        "}",
-        "from trl import X",
-        "args = DPOConfig(",
-        "    beta=0.1,",
-        ")",
-        "TrainingArguments(",
-        "[a]",
-        "x = 1",
-        'y = "z"',
-        "Traceback (most recent call last):",
-        '  File "x", line 1',
-        "ValueError: x",
-        "trl==0.12",
-        "> quoted",
-        "",
-        "step,loss",
-        "1,2",
-        "transformers 4.40",
-        "token hf_abcdefghijklmnopqrstuvwxyzABCDEFGH",
+        *f"{SWIFT}\n{VERL}".split("\n"),
+        *("stage: kto", "lora_rank: 8", "```", "```yaml", "{", '  "zero_optimization": {"stage": 3}', "}", "step,loss"),
+        *("from trl import X", "args = DPOConfig(", "    beta=0.1,", ")", "TrainingArguments(", "[a]", "x = 1"),
+        *("Traceback (most recent call last):", '  File "x", line 1', "ValueError: x", "trl==0.12", "> quoted", ""),
+        *('y = "z"', "1,2", "transformers 4.40", "token hf_abcdefghijklmnopqrstuvwxyzABCDEFGH"),
     ]
 )
 NAMES = st.sampled_from(["a.log", "a.yaml", "a.json", "a.py", "a.sh", "a.txt", "a.toml", "a.ini", "a.csv", "a", "a.md"])
