@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from trainmedic.kb.model.evidence import Call, Problem
@@ -135,6 +135,18 @@ class Piece:
         if self.prefixes:
             prefixes = self.prefixes[self.index.line(start) : self.index.line(end) + 1]
         return Piece(source=self.source, text=self.text[start:end], line=line, column=column, prefixes=prefixes)
+
+    def without(self, taken: Sequence[int]) -> Piece:
+        """Each line without so many characters at its front."""
+        lines = self.text.split("\n")
+        before = self.prefixes or ("",) * len(lines)
+        return Piece(
+            source=self.source,
+            text="\n".join(line[count:] for line, count in zip(lines, taken, strict=True)),
+            line=self.line,
+            column=self.column + taken[0],
+            prefixes=tuple(old + line[:count] for old, line, count in zip(before, lines, taken, strict=True)),
+        )
 
     def _written(self, start: int, end: int) -> str:
         part = self.text[start:end]

@@ -13,7 +13,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.readers.python_repair import survivors
 from trainmedic.kb.parse.text.patterns import bare, begins_sentence, holds_sentence
-from trainmedic.kb.parse.text.sniff import Brackets
+from trainmedic.kb.parse.text.stretches import Brackets
 
 SHORT, TIMES = 8_000, 4
 STEEPEST = TIMES**1.75
