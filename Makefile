@@ -41,17 +41,17 @@ $(VENV)/.python:
 # The default: no torch, no CUDA.
 $(VENV)/.installed: $(VENV)/.python pyproject.toml setup.py constraints.txt
 	@echo "installing into $(VENV); the first time this takes a minute or two"
-	$(PIP) --editable '.[ui,slack,mcp,ingest,postgres,otel]'
+	$(PIP) --editable '.[ui,slack,mcp,notify,ingest,postgres,otel]'
 	@touch $@
 
 # Torch first and alone: a range that admits newer releases would bring several GB of CUDA packages with it.
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) 'torch>=2.2,<2.14'
-	$(PIP) --editable '.[ui,slack,mcp,ingest,bulk,milvus,otel,postgres,st,dev]'
+	$(PIP) --editable '.[ui,slack,mcp,notify,ingest,bulk,milvus,otel,postgres,st,dev]'
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
-	$(PIP) --editable '.[ui,slack,mcp,ingest,bulk,milvus,otel,postgres,st,dev,bench]'
+	$(PIP) --editable '.[ui,slack,mcp,notify,ingest,bulk,milvus,otel,postgres,st,dev,bench]'
 	@touch $@
 
 # The index of the shipped pages, as part of the package. Later starts embed only pages that have changed since.

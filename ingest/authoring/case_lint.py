@@ -9,7 +9,7 @@ from typing import Literal
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from trainmedic.ingest.markdown import parts
+from trainmedic.ingest.read.markdown import parts
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.frameworks.profiles import select
 from trainmedic.kb.lazy import regex

@@ -17,7 +17,6 @@ from types import MappingProxyType
 
 from trainmedic.kb.error_messages.tables import Entry, MessageTable
 from trainmedic.kb.error_messages.template import split
-from trainmedic.kb.kept import kept_of
 from trainmedic.kb.versions import parse_version
 
 FOLDER = Path(__file__).parent / "data"
@@ -79,18 +78,6 @@ class MessageIndex:
     def __len__(self) -> int:
         return sum(map(len, self.tables))
 
-    def entry(self, package: str, literal: str) -> Entry | None:
-        """The latest message of a package that contains a literal text; None if there is none."""
-        for table in self.tables:
-            if table.package == package:
-                entries = (table.entry(number) for number in range(len(table)))
-                return max(
-                    (entry for entry in entries if literal in entry.literal),
-                    key=lambda entry: table.releases.index(entry.last),
-                    default=None,
-                )
-        return None
-
     def entries(self, package: str = "", terms: Sequence[str] = (), version: str = "") -> Iterator[Entry]:
         """The messages of a package (empty: of all) that contain every term, and that a release may print."""
         for table in self.tables:
@@ -135,7 +122,7 @@ class MessageIndex:
             anchor -= template.count("`", 0, anchor)
             template = template.replace("`", "")
         parts, holes = split(template)
-        match = _matched(parts, *_place_of_anchor(template, parts, anchor), text, word)
+        match = _matched(parts, *_place_of_anchor(template, anchor), text, word)
         if match is None:
             return None
         bounds, literal, whole = match
@@ -221,7 +208,7 @@ def _raw_length(raw: str, count: int, *, end: bool) -> int:
     return at
 
 
-def _place_of_anchor(template: str, parts: Sequence[str], anchor: int) -> tuple[int, int]:
+def _place_of_anchor(template: str, anchor: int) -> tuple[int, int]:
     """(part, offset in the part) of the anchor, which holds no brace."""
     before = split(template[:anchor] + "\x03")[0]
     part = len(before) - 1
@@ -335,4 +322,4 @@ def load_index() -> MessageIndex:
     """The index of the shipped files."""
     paths = sorted(FOLDER.glob("*.json"))
     tables = [MessageTable(partial(path.read_text, encoding="utf-8")) for path in paths]
-    return MessageIndex(tables, kept_of([*paths, __file__], lambda: anchors_of(tables)))
+    return MessageIndex(tables, anchors_of(tables))

@@ -53,9 +53,6 @@ class LineIndex:
     def start(self, line: int) -> int:
         return self.starts[line]
 
-    def __len__(self) -> int:
-        return len(self.starts)
-
     def position(self, offset: int) -> tuple[int, int]:
         """1-based (line, column) of ``offset``."""
         line = self.line(offset)

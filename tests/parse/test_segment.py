@@ -310,6 +310,7 @@ WIDE = "I have been changing this flag all the time and nothing helps"
         (f"args = DPOConfig(\n    beta=0.1,\n{'x = (' * 3}\n" + "    y,\n" * 2100, ["python"]),
         (f"import torch\n\nimport trl\n\n{WIDE}", ["python", "prose"]),
         (f"cat > a.json <<EOF\n{WIDE}\n{KTO}", ["command"]),
+        ('see File "a.py", line 1\n  File "a.py", line 1, in f\n    x = f(bf16=True)', ["prose"]),
     ],
 )
 def test_stretches_end_where_a_reader_would_say_so(text: str, found: list[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmedic.kb.engine.defect import Defect, DefectSet, Effect
+from trainmedic.kb.audit.defect import Defect, DefectSet, Effect
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.pages.case import CaseSet
