@@ -395,5 +395,5 @@ def test_a_signal_says_what_the_numbers_of_the_log_are_in_both_languages() -> No
 
 
 def test_the_signal_of_an_error_stands_on_the_line_that_names_the_error() -> None:
-    text = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nRuntimeError: loading:\n\tsize mismatch for x\n'
+    text = 'Traceback (most recent call last):\n  File "a.py", line 1\nRuntimeError: loading:\n\tsize mismatch for x\n'
     assert {(s.kind, s.span.line) for s in found(text) if s.span.text.startswith("Run")} == {("shape_mismatch", 3)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, TypeGuard
 
 from trainmedic.kb.lazy import regex
@@ -41,25 +41,13 @@ _DEEPEST = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cast:
-    """One cast. ``dtype`` is its argument, None for a method that names it; ``sure`` is False under a condition."""
+    """One cast of ``owner``. ``dtype`` is its argument, None for a method that names it."""
 
     call: ast.Call
+    owner: ast.expr
     method: str
     dtype: ast.expr | None = None
     keyword: ast.keyword | None = None
-    sure: bool = True
-
-
-def casts(nodes: Sequence[ast.AST], loads: Mapping[int, str]) -> Iterator[Cast]:
-    """Every call that gives the trained model a dtype. ``loads`` comes from `kb.parse.readers.loads.scopes`."""
-    found = [cast for node in nodes if isinstance(node, ast.Call) and (cast := _cast(node)) is not None]
-    if not found or _only_writes(nodes):
-        return
-    flow = _Variables(nodes, loads)
-    for cast in found:
-        sure = flow.place(cast.call)
-        if sure is not None and isinstance(cast.call.func, ast.Attribute) and flow.is_model(cast.call.func.value):
-            yield replace(cast, sure=sure)
 
 
 class Script(Protocol):
@@ -78,8 +66,18 @@ class Script(Protocol):
 
 
 def entries(nodes: Sequence[ast.AST], loads: Mapping[int, str], script: Script) -> Iterator[Entries]:
-    """Each cast as one entry `KEY`; its value is unresolved if the cast depends on a condition."""
-    for cast in casts(nodes, loads):
+    """Each cast of the trained model as one entry `KEY`; its value is unresolved if the cast depends on a condition.
+
+    ``loads`` comes from `kb.parse.readers.loads.scopes`.
+    """
+    found = [cast for node in nodes if isinstance(node, ast.Call) and (cast := _cast(node)) is not None]
+    if not found or _only_writes(nodes):
+        return
+    flow = _Variables(nodes, loads)
+    for cast in found:
+        sure = flow.place(cast.call)
+        if sure is None or not flow.is_model(cast.owner):
+            continue
         if cast.dtype is None:
             end = script.end(cast.call)
             start = script.end(cast.call.func) - len(cast.method)
@@ -87,7 +85,7 @@ def entries(nodes: Sequence[ast.AST], loads: Mapping[int, str], script: Script) 
         else:
             value = script.node(cast.dtype)
             start = value.start
-        if not cast.sure:
+        if not sure:
             value = unresolved(script.text, value.start, value.end)
         if cast.keyword is not None:
             start = script.offset(cast.keyword.lineno, cast.keyword.col_offset)
@@ -104,17 +102,17 @@ def _entry(start: int, value: Leaf) -> Entries:
 def _cast(call: ast.Call) -> Cast | None:
     if not isinstance(call.func, ast.Attribute):
         return None
-    method = call.func.attr
+    method, owner = call.func.attr, call.func.value
     if method in NAMED and not call.args and not call.keywords:
-        return Cast(call=call, method=method)
+        return Cast(call=call, owner=owner, method=method)
     if method != "to":
         return None
     for keyword in call.keywords:
         if keyword.arg == "dtype":
-            return Cast(call=call, method=method, dtype=keyword.value, keyword=keyword)
+            return Cast(call=call, owner=owner, method=method, dtype=keyword.value, keyword=keyword)
     for each in call.args:
         if _names_dtype(each) or "dtype" in last_name(each).lower():
-            return Cast(call=call, method=method, dtype=each)
+            return Cast(call=call, owner=owner, method=method, dtype=each)
     return None
 
 
