@@ -12,7 +12,7 @@ from trainmedic.ingest.drafts.draft import Draft
 from trainmedic.kb.engine.mechanism import MechanismSet
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Text
-from trainmedic.kb.parse.error_template import template
+from trainmedic.kb.parse.logs.error_lines import template
 
 ReasonKind = Literal["source", "text", "error", "mechanism"]
 WEIGHTS: Mapping[ReasonKind, float] = {"source": 4.0, "text": 3.0, "error": 2.0, "mechanism": 1.0}

@@ -25,7 +25,7 @@ ABOUT_ONE_FRAMEWORK = {
     "kb/frameworks/spelling.py",
     "kb/frameworks/values.py",
     "kb/frameworks/defaults.py",
-    "kb/parse/readers/rows.py",
+    "kb/parse/logs/rows.py",
     "ingest/tools/option_sources/axolotl.py",
     "ingest/tools/option_sources/llamafactory.py",
     "ingest/tools/option_sources/openrlhf.py",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainmedic.kb.parse.metrics import is_outcome, normalise
+from trainmedic.kb.parse.logs.metrics import is_outcome, normalise
 
 _TENSORBOARD = ["wall time", "step", "value"]
 _STEPS = ("step", "_step", "global_step", "train/global_step", "trainer/global_step")

@@ -8,7 +8,7 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.run import Option, Origin
 from trainmedic.kb.parse.readers.literal import word
-from trainmedic.kb.parse.source import Piece, Reading
+from trainmedic.kb.parse.source import Piece, Reading, numbered
 
 _SECTION = regex(r"[ \t]*\[(?P<name>[^\[\]\n]+)\][ \t]*(?:[#;].*)?$")
 _ENTRY = regex(r"[ \t]*(?:export[ \t]+)?(?P<key>[\w.\-/]+)[ \t]*[=:：][ \t]*(?P<value>.*)")
@@ -19,8 +19,8 @@ _MOST_LINES = 4000
 def read(piece: Piece) -> Reading:
     options: list[Option] = []
     problems: list[Problem] = []
-    section, offset, partial = "", 0, False
-    for line in piece.text.split("\n"):
+    section, partial = "", False
+    for offset, line in numbered(piece.text):
         if len(options) >= _MOST_LINES:
             partial = True
             break
@@ -31,11 +31,9 @@ def read(piece: Piece) -> Reading:
         elif entry := _ENTRY.match(line):
             options.append(_option(piece, offset, entry, section))
         elif len(problems) < 50:
-            problems.append(
-                Problem(code="ini_error", message="not a key = value line", span=piece.span(offset, offset + len(line)))
-            )
+            span = piece.span(offset, offset + len(line))
+            problems.append(Problem(code="ini_error", message="not a key = value line", span=span))
             partial = True
-        offset += len(line) + 1
     return Reading(options=tuple(options), problems=tuple(problems), partial=partial)
 
 

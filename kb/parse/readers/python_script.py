@@ -20,7 +20,6 @@ from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Call
 from trainmedic.kb.model.run import CAST, Origin, Scalar, Value
-from trainmedic.kb.parse.patterns import CONFIG_KEYS
 from trainmedic.kb.parse.readers import casts, loads
 from trainmedic.kb.parse.readers.literal import Scanner
 from trainmedic.kb.parse.readers.nodes import (
@@ -37,7 +36,8 @@ from trainmedic.kb.parse.readers.nodes import (
     unresolved,
 )
 from trainmedic.kb.parse.readers.python_repair import MOST_BRACKETS, straightened, survivors
-from trainmedic.kb.parse.source import Piece, Reading
+from trainmedic.kb.parse.source import LineIndex, Piece, Reading
+from trainmedic.kb.parse.text.patterns import CONFIG_KEYS
 
 _TOO_LARGE = 10**LONGEST_INTEGER
 _MOST_CALLS = 400
@@ -80,12 +80,7 @@ def read(piece: Piece) -> Reading:
         program = _Program(tree, source, shift, text, fragment=fragment)
     for scope, entries in program.groups():
         flattener.add(entries, scope)
-    return Reading(
-        options=tuple(flattener.options),
-        problems=tuple(flattener.problems),
-        partial=program.partial or flattener.full,
-        calls=tuple(program.calls(piece)),
-    )
+    return flattener.reading(partial=program.partial, calls=program.calls(piece))
 
 
 def _parse(text: str) -> tuple[ast.Module, str, int, bool] | None:
@@ -119,8 +114,7 @@ def _keyword_lines(text: str, flattener: Flattener) -> None:
         if isinstance(value, Leaf | Items):
             pair = Pair(key=line["key"], start=line.start("key"), end=line.end("key"), value=scanner.whole(value))
             flattener.add(Entries(start=line.start(), end=scanner.at, pairs=[pair]))
-    for code, message, start, end in scanner.flaws:
-        flattener.problem(code, message, start, end)
+    flattener.flaws(scanner.flaws)
 
 
 class _Program:
@@ -131,9 +125,7 @@ class _Program:
         self.shift = shift
         self.fragment = self.partial = fragment
         self.lines = source.split("\n")
-        self.starts = [0]
-        for line in self.lines:
-            self.starts.append(self.starts[-1] + len(line) + 1)
+        self.starts = LineIndex(source).starts
         self.nodes = list(ast.walk(tree))
         self.names: dict[str, ast.expr | None] = {}
         self.used: set[int] = set()
@@ -206,13 +198,7 @@ class _Program:
 
     def _called(self, call: ast.Call) -> str | None:
         """The scope of a call whose arguments are configuration, or None."""
-        name = (
-            call.func.attr
-            if isinstance(call.func, ast.Attribute)
-            else call.func.id
-            if isinstance(call.func, ast.Name)
-            else ""
-        )
+        name = loads.last_name(call.func)
         if name == "_" and self.fragment:
             return ""
         if name in _IGNORED or name in ("dict", "add_argument"):

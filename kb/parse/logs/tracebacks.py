@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Traceback
-from trainmedic.kb.parse.readers.error_lines import denied, message_end
-from trainmedic.kb.parse.source import Piece
+from trainmedic.kb.parse.logs.error_lines import denied, message_end
+from trainmedic.kb.parse.source import Piece, numbered
 
 MAX_TRACEBACKS = 200
 _MAX_FRAMES = 200
@@ -143,8 +143,7 @@ class _TracebackReader:
         self.chains: set[str] = set()
 
     def run(self, text: str) -> list[_OpenTraceback]:
-        position = 0
-        for line in text.split("\n"):
+        for position, line in numbered(text):
             if (
                 self.streams
                 or any(hint in line for hint in _HINTS)
@@ -153,7 +152,6 @@ class _TracebackReader:
                 or (", in " in line and _TORN.match(line))
             ):
                 self._line(line, position)
-            position += len(line) + 1
         for stream in list(self.streams):
             self._close(stream)
         return self.found
@@ -222,26 +220,24 @@ class _TracebackReader:
         outer.done = outer.awaits_message = False
 
     def _lone(self, stream: str, rank: int | None, body: str, start: int, end: int) -> None:
-        match = _BARE.match(body.strip()) or _LONE.search(body[:4000])
+        """An exception that is quoted: on a line of its own, or in a sentence."""
+        bare = _BARE.match(body.strip())
+        match = bare or _LONE.search(body[:4000])
         if match is None:
             return
-        groups = match.groupdict()
-        offset = match.start("name") if match.re is _LONE else body.find(match["name"])
+        offset = body.find(match["name"]) if bare else match.start("name")
         if offset and (body[:offset].endswith("except ") or denied(body, offset)):
             return
-        one = _OpenTraceback(
-            rank=rank, start=start + offset, end=end, indent=_indent(body), chained=stream in self.chains
-        )
-        inner = groups.get("inner")
-        one.name = inner if inner and _RAY.search(match["name"]) else match["name"]
-        one.done = True
-        if "message" in groups:
+        name, message, stop = match["name"], "", end - start
+        if not bare:
             begin = match.start("message")
             stop = message_end(body, offset, begin) if offset else len(body.rstrip())
-            one.message, one.end = body[begin:stop].strip(), start + stop
-        one.awaits_message = one.message.endswith(":") and not body[:offset].strip()
-        self.chains.discard(stream)
-        self.streams[stream] = one
+            message = body[begin:stop].strip()
+            name = match["inner"] if match["inner"] and _RAY.search(name) else name
+        self._open(stream, rank, start + offset, start + stop, _indent(body))
+        one = self.streams[stream]
+        one.name, one.message, one.done = name, message, True
+        one.awaits_message = message.endswith(":") and not body[:offset].strip()
 
     def _open(self, stream: str, rank: int | None, start: int, end: int, indent: int) -> None:
         self.streams[stream] = _OpenTraceback(

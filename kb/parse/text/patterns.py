@@ -1,4 +1,4 @@
-"""Patterns that tell a line of one kind from another. Used by `kb.parse.sniff` and `kb.parse.segment`."""
+"""Patterns that tell a line of one kind from another. Used by `kb.parse.text.stretches` and `kb.parse.text.segment`."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.parse import key_value_lines, sniff
 from trainmedic.kb.parse.source import Piece
+from trainmedic.kb.parse.text import key_value_lines, kinds, stretches
 
 _FENCE = regex(r"(?P<indent>[ \t>]*+)(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)(?P<rest>.*)")
 _INLINE = regex(r"(?<!`)`(?P<body>[^`]{12,})`(?!`)")
@@ -33,7 +33,7 @@ class Block:
 def segment(piece: Piece, *, name: str | None = None) -> tuple[Block, ...]:
     """The stretches of a question (``name`` None) or of an attachment, in order. Blank ones are left out."""
     if name is not None:
-        kind = sniff.by_name(name, piece.text)
+        kind = kinds.by_name(name, piece.text)
         if kind not in ("", "log", "markdown"):
             return (Block(kind=kind, piece=piece, name=name),)
         blocks = tuple(_blocks(piece, plain="log" if kind == "log" else "prose"))
@@ -48,9 +48,7 @@ def _blocks(piece: Piece, *, plain: str) -> Iterator[Block]:
         yield from _unfenced(piece, plain, logged=plain == "log")
         return
     lines = text.split("\n")
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
+    starts = [*piece.index.starts, len(text) + 1]
     at = done = 0
     while at < len(lines):
         fence = _FENCE.match(lines[at]) if "```" in lines[at] or "~~~" in lines[at] else None
@@ -58,9 +56,8 @@ def _blocks(piece: Piece, *, plain: str) -> Iterator[Block]:
             at += 1
             continue
         if done < at:
-            yield from _unfenced(
-                piece.cut(starts[done], max(starts[done], starts[at] - 1)), plain, logged=plain == "log"
-            )
+            between = piece.cut(starts[done], max(starts[done], starts[at] - 1))
+            yield from _unfenced(between, plain, logged=plain == "log")
         end = _fence_end(lines, at, fence["mark"])
         closed = end < len(lines)
         body = _fence_body(piece, lines, starts, at, end, fence)
@@ -88,14 +85,20 @@ def _fence_body(piece: Piece, lines: list[str], starts: list[int], at: int, end:
     """
     first = at + 1
     start = starts[first] if first < len(starts) else len(piece.text)
-    if not sniff.is_info(fence["info"]):
+    if not kinds.is_info(fence["info"]):
         start = starts[at] + fence.start("info")
         first = at
     stop = min(starts[end] - 1, len(piece.text)) if end < len(starts) else len(piece.text)
     if end < len(lines) and lines[end].lstrip(" \t>").rstrip(" \t").strip(fence["mark"][0]):
         stop = starts[end] + len(lines[end].rstrip().removesuffix(fence["mark"]))
     body = piece.cut(start, max(start, stop))
-    return sniff.unindent(body, len(fence["indent"])) if fence["indent"] and first != at else body
+    return _unindent(body, len(fence["indent"])) if fence["indent"] and first != at else body
+
+
+def _unindent(piece: Piece, width: int) -> Piece:
+    """``piece`` without up to ``width`` leading blanks or quote marks on each line."""
+    taken = [min(width, len(line) - len(line.lstrip(" \t>"))) for line in piece.text.split("\n")]
+    return piece.without(taken) if any(taken) else piece
 
 
 def _mentioned(lines: list[str], at: int, since: int) -> str:
@@ -112,24 +115,12 @@ def _fenced(body: Piece, info: str, above: str, *, closed: bool) -> Iterator[Blo
         return
     match = _INFO_FILE.search(info)
     name = match["name"] if match else above
-    kind = sniff.by_info(info) or (sniff.by_name(name, body.text) if name else "")
-    if kind == "command" and sniff.is_log(body.text):
-        kind = "log"  # a label of habit: issue forms put it before everything
-    if kind in ("", "log", "markdown"):
-        whole = sniff.whole(body.text) if kind in ("", "markdown") else ""
-        if whole:
-            yield Block(kind=whole, piece=body, name=name, closed=closed)
-        else:
-            for block in _unfenced(body, "log", logged=kind == "log"):
-                yield Block(kind=block.kind, piece=block.piece, name=name, closed=closed)
-        return
-    if kind == "command":
-        body = sniff.unprompt(body)
-        if not sniff.has_command(body.text):
-            kind = sniff.whole(body.text) or "command"
-    elif kind in ("yaml", "python", "json") and sniff.is_command(body.text):
-        kind = "command"
-    yield Block(kind=kind, piece=body, name=name, closed=closed)
+    kind, body = kinds.of_fence(info, name, body)
+    if kind in ("", "log"):
+        for block in _unfenced(body, "log", logged=kind == "log"):
+            yield Block(kind=block.kind, piece=block.piece, name=name, closed=closed)
+    else:
+        yield Block(kind=kind, piece=body, name=name, closed=closed)
 
 
 def _unfenced(piece: Piece, plain: str, *, logged: bool) -> Iterator[Block]:
@@ -139,23 +130,21 @@ def _unfenced(piece: Piece, plain: str, *, logged: bool) -> Iterator[Block]:
     """
     text = piece.text
     lines = text.split("\n")
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
+    starts = [*piece.index.starts, len(text) + 1]
 
     def block(kind: str, first: int, last: int, start: int = -1) -> Block:
         begin = starts[first] if start < 0 else start
         cut = piece.cut(begin, max(begin, starts[last] - 1))
         if kind == "command":
-            cut = _unticked(sniff.unprompt(cut))
+            cut = _unticked(kinds.unprompt(cut))
         elif kind == "yaml":
-            cut = sniff.unindent(cut, len(lines[first]) - len(lines[first].lstrip()))
+            cut = _unindent(cut, len(lines[first]) - len(lines[first].lstrip()))
         return Block(kind=kind, piece=cut)
 
-    brackets = sniff.Brackets(lines)
+    brackets = stretches.Brackets(lines)
     at = done = 0
     while at < len(lines):
-        found = sniff.start(lines, at, brackets) if lines[at] and not lines[at].isspace() else None
+        found = stretches.start(lines, at, brackets) if lines[at] and not lines[at].isspace() else None
         if found is None:
             at += 1
             continue
@@ -182,6 +171,6 @@ def _unticked(piece: Piece) -> Piece:
 def _plain(piece: Piece, start: int, end: int, plain: str) -> Iterator[Block]:
     rest = piece.cut(start, max(start, end - 1 if piece.text[end - 1 : end] == "\n" else end))
     for match in _INLINE.finditer(rest.text):
-        if sniff.is_command(match["body"]):
-            yield Block(kind="command", piece=sniff.unprompt(rest.cut(match.start("body"), match.end("body"))))
+        if kinds.is_command(match["body"]):
+            yield Block(kind="command", piece=kinds.unprompt(rest.cut(match.start("body"), match.end("body"))))
     yield Block(kind=plain, piece=rest)

@@ -23,12 +23,13 @@ from trainmedic.kb.parse.readers.nodes import (
     MOST_NODES,
     Entries,
     Flattener,
+    Flaw,
     Items,
     Leaf,
     Node,
     Pair,
 )
-from trainmedic.kb.parse.source import Piece, Reading
+from trainmedic.kb.parse.source import Piece, Reading, numbered
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _UNREADABLE = regex("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -46,6 +47,7 @@ _MOST_LINES = 4000
 _TOO_LARGE = 10**LONGEST_INTEGER
 _RESOLVERS: dict[str, list[tuple[str, re.Pattern[str]]]] = yaml.resolver.Resolver.yaml_implicit_resolvers
 _TAG = "tag:yaml.org,2002:"
+_TAGS = frozenset(["!", "str", "int", "float", "bool", "null", "map", "seq", "set", "omap", "binary", "timestamp"])
 _CONSTRUCT = yaml.constructor.SafeConstructor()
 
 
@@ -55,17 +57,12 @@ def read(piece: Piece) -> Reading:
     flattener = Flattener(piece, Origin.YAML, place=lambda offset: offset - bisect_left(inserted, offset))
     builder = _Builder(text)
     builder.run()
-    for code, message, start, end in (*flaws, *builder.flaws):
-        flattener.problem(code, message, start, end)
+    flattener.flaws((*flaws, *builder.flaws))
     for document in builder.documents:
         flattener.add(document)
     if builder.failed_at is not None:
         flattener.add(_by_line(text, builder.read_up_to()))
-    return Reading(
-        options=tuple(flattener.options),
-        problems=tuple(flattener.problems),
-        partial=builder.failed_at is not None or flattener.full,
-    )
+    return flattener.reading(partial=builder.failed_at is not None)
 
 
 def scalar(text: str) -> Scalar:
@@ -93,17 +90,12 @@ def _tagged(tag: str, text: str) -> Scalar:
     return text
 
 
-_Flaw = tuple[str, str, int, int]
-
-
-def _prepared(text: str) -> tuple[str, list[int], list[_Flaw]]:
+def _prepared(text: str) -> tuple[str, list[int], list[Flaw]]:
     """The text with common slips repaired, the offsets (in the new text) of inserted blanks, and flaws."""
-    flaws: list[_Flaw] = []
+    flaws: list[Flaw] = []
     text = _UNREADABLE.sub("\ufffd", text)
     if "\t" in text and (tabs := _TABS.search(text)):
-        flaws.append(
-            ("yaml_error", "a tab in the indentation: YAML refuses it; read as a blank", tabs.start(), tabs.end())
-        )
+        flaws.append(("yaml_error", "a tab in the indentation: YAML refuses it; read as a blank", *tabs.span()))
         text = _TABS.sub(lambda match: match[0].replace("\t", " "), text)
     inserted: list[int] = []
     if "：" in text:
@@ -141,7 +133,7 @@ class _Builder:
 
     text: str
     documents: list[Node] = field(default_factory=list)
-    flaws: list[_Flaw] = field(default_factory=list)
+    flaws: list[Flaw] = field(default_factory=list)
     failed_at: int | None = None
     complete: int = 0
     _stack: list[_Frame] = field(default_factory=list)
@@ -198,12 +190,8 @@ class _Builder:
             self._place(self._alias(str(event.anchor), start, end))
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             self._tag(event.tag, start, end)
-            new: Entries | Items = (
-                Entries(start=start, end=start)
-                if isinstance(event, yaml.MappingStartEvent)
-                else Items(start=start, end=start)
-            )
-            self._stack.append(_Frame(new, event.anchor))
+            container = Entries if isinstance(event, yaml.MappingStartEvent) else Items
+            self._stack.append(_Frame(container(start=start, end=start), event.anchor))
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             frame = self._stack.pop()
             frame.node.end = len(self.text[:end].rstrip()) if end > start else self.complete
@@ -241,36 +229,19 @@ class _Builder:
         plain = not event.style
         value: Scalar = scalar(raw) if plain else raw
         if event.tag and event.tag != "!":
-            value = self._explicit(event.tag, raw, start, end)
+            self._tag(event.tag, start, end)
+            value = _tagged(event.tag, raw)
         if event.anchor or event.tag:
             start += _PROPERTIES.match(self.text[start:end]).end()  # type: ignore[union-attr]  # matches the empty text
         if event.style in ("|", ">"):
             end = start + len(self.text[start:end].rstrip())
         return Leaf(start=start, end=end, value=value, raw=raw, quoted=not plain)
 
-    def _explicit(self, tag: str, raw: str, start: int, end: int) -> Scalar:
-        self._tag(tag, start, end)
-        return _tagged(tag, raw)
-
     def _tag(self, tag: str | None, start: int, end: int) -> None:
         name = (tag or "").removeprefix(_TAG)
-        if name and name not in (
-            "!",
-            "str",
-            "int",
-            "float",
-            "bool",
-            "null",
-            "map",
-            "seq",
-            "set",
-            "omap",
-            "binary",
-            "timestamp",
-        ):
-            self.flaws.append(
-                ("yaml_tag", f"the tag {name[:80]} is not constructed; its content is read as text", start, end)
-            )
+        if name and name not in _TAGS:
+            message = f"the tag {name[:80]} is not constructed; its content is read as text"
+            self.flaws.append(("yaml_tag", message, start, end))
 
     def _alias(self, name: str, start: int, end: int) -> Node:
         target = self._anchors.get(name)
@@ -306,12 +277,9 @@ def _by_line(text: str, start: int) -> Entries:
     found = Entries(start=start, end=len(text))
     parents: list[tuple[int, str]] = []
     numbers: dict[str, int] = {}
-    offset = 0
-    for line in text.split("\n"):
-        match = _LINE.match(line)
-        if match:
+    for offset, line in numbered(text):
+        if (match := _LINE.match(line)) is not None:
             _line(text, offset, start, match, parents, numbers, found)
-        offset += len(line) + 1
         if len(found.pairs) > _MOST_LINES:
             break
     return found
@@ -349,14 +317,8 @@ def _line(
     if offset < start:
         return
     at = offset + match.start("rest")
-    found.pairs.append(
-        Pair(
-            key=prefix + key,
-            start=offset + match.start("key"),
-            end=offset + match.end("key"),
-            value=_value(text, at, value),
-        )
-    )
+    begin, end = match.span("key")
+    found.pairs.append(Pair(key=prefix + key, start=offset + begin, end=offset + end, value=_value(text, at, value)))
 
 
 def _value(text: str, start: int, written: str) -> Node:

@@ -1,102 +1,25 @@
-"""What a line, a fence's label, a file name or a whole text is likely to be, for `kb.parse.segment`."""
+"""Which stretch of lines begins where: commands, JSON, logs, listings, Python, sections, YAML, tables."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 
-from trainmedic.kb.data_files import load_table
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.parse import cluster_status, key_value_lines, patterns
-from trainmedic.kb.parse.compressed import plain_name
-from trainmedic.kb.parse.source import Piece
+from trainmedic.kb.parse.text import key_value_lines, patterns
+from trainmedic.kb.parse.text.kinds import POD_STATUS, has_command, starts_command, unprompted
 
-_WORDS = load_table("parse/data/words.toml")
-_INFO = {name: kind for kind, names in _WORDS["fences"].items() for name in names}
 _SETS_UP = regex(r"^[ \t]*+(?:export[ \t]++\w++=|#SBATCH)", re.MULTILINE)
-_ENDINGS = {ending: kind for kind, endings in _WORDS["endings"].items() for ending in endings}
+_STATUS_TABLES = ({"JobID", "State"}, {"JOBID", "ST"}, {"READY", "STATUS", "RESTARTS"})
+"""Columns in the head of what `sacct`, `squeue` and `kubectl get` print."""
+_NEAR = 4
+"""Lines after the first in which `kubectl describe` says what it describes."""
 
 
-def is_info(text: str) -> bool:
-    """Whether a fence's first line is a label (a language, maybe a file name) rather than text."""
-    words = text.split()
-    return (
-        not words
-        or words[0].lower().strip("{}.") in _INFO
-        or (len(words) <= 2 and "=" not in text and "--" not in text)
-    )
-
-
-def by_info(text: str) -> str:
-    words = text.replace("{", " ").replace("}", " ").split()
-    return _INFO.get(words[0].lower().strip("."), "") if words else ""
-
-
-def by_name(name: str, text: str) -> str:
-    """The kind of a file by its name, else by its content; ``""`` reads it like a question."""
-    base = plain_name(name.rpartition("/")[2].lower())
-    if base.startswith(("requirements", "constraints", "pylock.")) or base in _WORDS["packages"]["listings"]:
-        return "versions"
-    if base.startswith("dockerfile"):
-        return "log"
-    kind = _ENDINGS.get(base[base.rfind(".") :] if "." in base else "", "")
-    if kind == "json" and _jsonl(text):
-        return "metrics"
-    if kind in ("yaml", "json") and cluster_status.is_pod_status(text):
-        return "log"
-    if (
-        kind in ("yaml", "json", "toml", "ini")
-        and is_command(text[:4000])
-        and not any(map(patterns.KEY.match, text.split("\n")))
-    ):
-        return "command"
-    return kind or (whole(text) if base.endswith(".txt") or "." not in base else "")
-
-
-def _jsonl(text: str) -> bool:
-    first, _, rest = text.lstrip().partition("\n")
-    return first.startswith(('{"', "{}")) and first.rstrip().endswith("}") and rest.lstrip().startswith("{")
-
-
-def whole(text: str) -> str:
-    """The kind of an unlabelled text if all of it is one thing, else ``""``."""
-    head = text[:20_000]
-    lines = [line for line in head.split("\n") if line.strip()]
-    if not lines:
-        return ""
-    if _jsonl(text):
-        return "metrics"
-    if lines[0].lstrip()[:1] in "{[" and '"' in head and len(lines) > 1 and patterns.JSON_OPEN.match(lines[0]):
-        return "json" if "{'" not in lines[0] and text.rstrip()[-1:] in "}]" else ""
-    if lines[0].startswith("#!") and "sh" in lines[0]:
-        return "command"
-    return ""
-
-
-def is_command(text: str) -> bool:
-    """Whether the first line that is not blank or a comment starts a program of interest."""
-    line = next((line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")), "")
-    return _starts(_unprompted(line))
-
-
-def is_log(text: str) -> bool:
-    """Whether a text has log lines and no command."""
-    return any(map(patterns.begins_log, text.split("\n"))) and not has_command(text)
-
-
-def has_command(text: str) -> bool:
-    return any(_starts(_unprompted(line)) or patterns.FLAGS.match(line) for line in text.split("\n"))
-
-
-def _unprompted(line: str) -> str:
-    prompt = patterns.PROMPT.match(line)
-    return line[prompt.end() :] if prompt else line
-
-
-def _starts(line: str) -> bool:
-    return patterns.COMMAND.match(line) is not None or (
-        line.rstrip().endswith("\\") and (" --" in line or patterns.ENVIRONMENT.match(line) is not None)
-    )
+def _is_shell(line: str) -> bool:
+    patterns_of_shell = (patterns.SHELL, patterns.FLAGS, patterns.DOTTED)
+    return starts_command(line) or any(pattern.match(line) for pattern in patterns_of_shell)
 
 
 def start(lines: list[str], at: int, brackets: Brackets) -> tuple[str, int, int] | None:
@@ -105,7 +28,7 @@ def start(lines: list[str], at: int, brackets: Brackets) -> tuple[str, int, int]
     ``brackets`` are those of the same ``lines``.
     """
     line = lines[at]
-    stretch = cluster_status.start(lines, at, line) or _command(lines, at, line) or _json(lines, at, line, brackets)
+    stretch = _cluster_status(lines, at, line) or _command(lines, at, line) or _json(lines, at, line, brackets)
     if stretch is not None:
         return stretch
     for find in (_log, _versions, _python, _section, key_value_lines.start, _table):
@@ -118,8 +41,8 @@ def start(lines: list[str], at: int, brackets: Brackets) -> tuple[str, int, int]
 def _command(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
     if line.lstrip()[:1] == "|" and line.count("|") > 1:
         return None  # a table's row
-    bare = _unprompted(line)
-    if not (_starts(bare) or patterns.SHELL.match(bare) or patterns.FLAGS.match(bare) or patterns.DOTTED.match(bare)):
+    bare = unprompted(line)
+    if not _is_shell(bare):
         return _behind_words(lines, at, line)
     if patterns.FLAGS.match(bare) and patterns.holds_sentence(bare):
         return None
@@ -150,14 +73,11 @@ def _command_end(lines: list[str], at: int) -> int:
     blank = 0
     while number < len(lines):
         line = lines[number]
-        bare = _unprompted(line)
+        bare = unprompted(line)
         stripped = bare.strip()
-        if stripped and not stripped.startswith("#") and number > at:
-            shellish = (
-                _starts(bare) or patterns.SHELL.match(bare) or patterns.FLAGS.match(bare) or patterns.DOTTED.match(bare)
-            )
-            if not (shellish or lines[number - 1].rstrip().endswith("\\") or stripped in ("}", ")", "EOF")):
-                return end
+        goes_on = not stripped or stripped.startswith("#") or stripped in ("}", ")", "EOF") or number == at
+        if not (goes_on or lines[number - 1].rstrip().endswith("\\") or _is_shell(bare)):
+            return end
         blank = 0 if stripped else blank + 1
         if blank > 3:
             return end
@@ -192,12 +112,8 @@ def _stretch(lines: list[str], number: int, bare: str) -> int:
 def _json(lines: list[str], at: int, line: str, brackets: Brackets) -> tuple[str, int, int] | None:
     offset = 0
     if not patterns.JSON_OPEN.match(line):
-        if (
-            not line.rstrip().endswith("{")
-            or at + 1 >= len(lines)
-            or not patterns.JSON_KEY.match(lines[at + 1])
-            or '"' not in lines[at + 1]
-        ):
+        below = lines[at + 1] if at + 1 < len(lines) else ""
+        if not line.rstrip().endswith("{") or not patterns.JSON_KEY.match(below) or '"' not in below:
             return None
         offset = line.rfind("{")
     end, interrupted = brackets.end(at, offset), brackets.interruption(at)
@@ -280,7 +196,7 @@ def _log(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
         trace = trace or "Traceback" in item
         if (
             not (trace or item[:1] in " \t")
-            and (_starts(item) or patterns.KEY.match(item) or patterns.holds_sentence(item))
+            and (starts_command(item) or patterns.KEY.match(item) or patterns.holds_sentence(item))
             and not patterns.is_logged(item)  # last: it is the dearest by far
         ):
             break
@@ -328,22 +244,16 @@ def _python(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None
         return None  # the source line that a traceback shows
     bare = line[4:] if line.startswith((">>> ", "... ")) else line
     if not patterns.PYTHON.match(bare.lstrip()):
-        return (
-            _calls(lines, at, line)
-            if "(" in line and patterns.CALL.search(line) and "=" in "".join(lines[at : at + 2])
-            else None
-        )
+        printed = "(" in line and patterns.CALL.search(line) and "=" in "".join(lines[at : at + 2])
+        return _calls(lines, at, line) if printed else None
     number = end = at
     indent = len(bare) - len(bare.lstrip())
     while number < len(lines):
         item = lines[number]
         stripped = item.strip()
         if stripped:
-            if (
-                number > at
-                and not (item[:1] in " \t" and len(item) - len(item.lstrip()) > indent)
-                and not patterns.PYTHON_MORE.match(item.lstrip())
-            ):
+            deeper = item[:1] in " \t" and len(item) - len(item.lstrip()) > indent
+            if number > at and not deeper and not patterns.PYTHON_MORE.match(item.lstrip()):
                 break
             if patterns.begins_log(item) or patterns.COMMAND.match(item) or patterns.begins_sentence(item):
                 break
@@ -356,11 +266,8 @@ def _python(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None
 
 
 def _section(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
-    if (
-        not patterns.SECTION.match(line)
-        or at + 1 >= len(lines)
-        or not (patterns.PAIR.match(lines[at + 1]) or lines[at + 1].lstrip()[:1] == "#")
-    ):
+    below = lines[at + 1] if at + 1 < len(lines) else ""
+    if not patterns.SECTION.match(line) or not (patterns.PAIR.match(below) or below.lstrip()[:1] == "#"):
         return None
     number = at + 1
     while number < len(lines):
@@ -382,44 +289,40 @@ def _section(lines: list[str], at: int, line: str) -> tuple[str, int, int] | Non
 def _table(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
     if not patterns.TABLE.match(line) or not patterns.METRIC.search(line) or at + 1 >= len(lines):
         return None
-    width = max(line.count(","), line.count("\t"))
     number = at + 1
-    while (
-        number < len(lines)
-        and max(lines[number].count(","), lines[number].count("\t")) == width
-        and any(c.isdigit() for c in lines[number])
-    ):
+    while number < len(lines) and _width(lines[number]) == _width(line) and any(map(str.isdigit, lines[number])):
         number += 1
     return ("metrics", 0, number) if number > at + 1 else None
 
 
-def unprompt(piece: Piece) -> Piece:
-    """Remove prompts (``$ ``, ``> ``, ``!``, ``user@host:~# ``) before commands."""
-    lines = piece.text.split("\n")
-    if not any(patterns.PROMPT.match(line) for line in lines):
-        return piece
-    taken: list[int] = []
-    for number, line in enumerate(lines):
-        inside = number > 0 and lines[number - 1].rstrip().endswith("\\")
-        found = patterns.SECOND_PROMPT.match(line) if inside else patterns.PROMPT.match(line)
-        taken.append(0 if found is None or line.lstrip().startswith(("%env", "!=")) else found.end())
-    return _without(piece, lines, taken)
+def _width(line: str) -> int:
+    return max(line.count(","), line.count("\t"))
 
 
-def unindent(piece: Piece, width: int) -> Piece:
-    """Remove up to ``width`` leading blanks or quote marks from each line."""
-    lines = piece.text.split("\n")
-    taken = [min(width, len(line) - len(line.lstrip(" \t>"))) for line in lines]
-    return _without(piece, lines, taken) if any(taken) else piece
+def _cluster_status(lines: Sequence[str], at: int, line: str) -> tuple[str, int, int] | None:
+    """What a cluster says of a job: it looks like YAML or a listing of packages, and is read like a log."""
+    if not (_is_status_table(line) or _is_status(lines, at, line) or _is_container_state(lines, at, line)):
+        return None
+    end = at + 1
+    while end < len(lines) and lines[end].strip():
+        end += 1
+    return "log", 0, end
 
 
-def _without(piece: Piece, lines: list[str], taken: list[int]) -> Piece:
-    before = piece.prefixes or ("",) * len(lines)
-    prefixes = tuple(old + line[:count] for old, line, count in zip(before, lines, taken, strict=True))
-    return Piece(
-        source=piece.source,
-        text="\n".join(line[count:] for line, count in zip(lines, taken, strict=True)),
-        line=piece.line,
-        column=piece.column + taken[0],
-        prefixes=prefixes,
-    )
+def _is_status_table(line: str) -> bool:
+    return "S" in line and any(columns <= set(line.split()) for columns in _STATUS_TABLES)
+
+
+def _is_status(lines: Sequence[str], at: int, line: str) -> bool:
+    """``Name:`` with ``Namespace:`` below, or the head of a pod's status."""
+    below = [other.strip() for other in lines[at + 1 : at + 1 + _NEAR]]
+    if line.startswith("Name:"):
+        return any(other.startswith("Namespace:") for other in below)
+    return line.strip() == POD_STATUS or (line.strip() == "status:" and POD_STATUS in below)
+
+
+def _is_container_state(lines: Sequence[str], at: int, line: str) -> bool:
+    """The state of a container, cut out of a description."""
+    if not line.strip().startswith(("State:", "Last State:")):
+        return False
+    return any(other.strip().startswith(("Reason:", "Exit Code:")) for other in lines[at + 1 : at + 3])

@@ -8,7 +8,7 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Origin
 from trainmedic.kb.parse.readers.literal import Scanner
 from trainmedic.kb.parse.readers.nodes import Entries, Flattener, Items, Leaf, Node, Pair
-from trainmedic.kb.parse.source import Piece, Reading
+from trainmedic.kb.parse.source import Piece, Reading, numbered
 
 _TABLE = regex(r"[ \t]*(?P<array>\[)?\[(?P<name>[^\[\]\n]+)\]{1,2}[ \t]*(?:#.*)?$")
 _ENTRY = regex(
@@ -26,9 +26,8 @@ def read(piece: Piece) -> Reading:
     scanner = Scanner(text, code="toml_error")
     root = Entries(start=0, end=len(text))
     numbers: dict[str, int] = {}
-    prefix, offset = "", 0
-    for line in text.split("\n"):
-        start, offset = offset, offset + len(line) + 1
+    prefix = ""
+    for start, line in numbered(text):
         if start < scanner.at:
             continue  # inside a value of several lines
         if table := _TABLE.match(line):
@@ -43,13 +42,10 @@ def read(piece: Piece) -> Reading:
             scanner.flaw("not a key = value line", start, start + len(line))
     flattener.add(root)
     broken = _broken(text)
-    for code, message, begin, end in scanner.flaws:
-        flattener.problem(code, message, begin, end)
+    flattener.flaws(scanner.flaws)
     if broken and not scanner.flaws:
         flattener.problem("toml_error", broken, 0, 0)
-    return Reading(
-        options=tuple(flattener.options), problems=tuple(flattener.problems), partial=bool(broken) or flattener.full
-    )
+    return flattener.reading(partial=bool(broken))
 
 
 def _prefix(table: re.Match[str], numbers: dict[str, int]) -> str:

@@ -1,14 +1,14 @@
-"""Lines ``key: value``: which of them are YAML, and which only state facts or metrics. Used by `kb.parse.sniff`."""
+"""Lines ``key: value``: which are YAML, and which only state facts or metrics. Used by `kb.parse.text.stretches`."""
 
 from __future__ import annotations
 
 import re
 
-from trainmedic.kb.parse import patterns
+from trainmedic.kb.parse.text import patterns
 
 
 def start(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
-    """The stretch of YAML, or of metrics one per line, that begins at line ``at``; see `kb.parse.sniff.start`."""
+    """The stretch of YAML, or of metrics one per line, that begins at line ``at``."""
     found = patterns.KEY.match(line)
     if found is None or not _config_like(found):
         return None

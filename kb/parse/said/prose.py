@@ -20,12 +20,12 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Comparison, Remedy, Signal
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
-from trainmedic.kb.parse import comparisons, device_counts, remedies
-from trainmedic.kb.parse.device_counts import DeviceCount
-from trainmedic.kb.parse.log_signals import EXCEPTIONS, MESSAGES, Message, find
+from trainmedic.kb.parse.logs.messages import EXCEPTIONS, MESSAGES, Message, find
 from trainmedic.kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
+from trainmedic.kb.parse.said import comparisons, device_counts, remedies
+from trainmedic.kb.parse.said.device_counts import DeviceCount
+from trainmedic.kb.parse.said.version_history import bare, moves, worked
 from trainmedic.kb.parse.source import Piece
-from trainmedic.kb.parse.version_history import bare, moves, worked
 
 _SLOWDOWN = 1.5
 MAX_CHARACTERS = 100_000
@@ -296,27 +296,28 @@ _SENTENCE_END = regex(r"[;!?。；！？\n]|\.(?=\s)")
 
 
 def _not_finite(text: str) -> Iterator[tuple[str, int, int]]:
-    """ "loss 和 grad_norm 都是 nan": every subject that the word refers to."""
+    """Every metric that is said to be NaN or infinite: "loss 和 grad_norm 都是 nan" names two."""
     for match in _NOT_FINITE.finditer(text):
+        if RUN.precedes(text, match.start()):
+            continue
         infinite = match["what"].lower().startswith("inf")
         window = max(0, match.start() - 40)
         begin = max((end.end() for end in _SENTENCE_END.finditer(text, window, match.start())), default=window)
-        if RUN.precedes(text, match.start()):
-            continue
-        named = list(_SUBJECTS.finditer(text, begin, match.start()))
-        if not named:
-            after = _SUBJECTS.match(text, match.end() + (text[match.end() : match.end() + 1] in (" ", "的")))
-            named = [after] if after is not None else []
-            if not named:
-                around = text[begin : match.end() + 20]
-                if not infinite and _NOT_TRAINING.search(around) is None:
-                    yield "loss_nan", match.start(), match.end()
-                continue
-        subjects = [named[-1]]
-        for one in reversed(named[:-1]):
-            if _JOINED.fullmatch(text, one.end(), subjects[0].start()) is None:
-                break
-            subjects.insert(0, one)
+        subjects = _metrics_of(match, text, begin)
+        if not (subjects or infinite or _NOT_TRAINING.search(text[begin : match.end() + 20])):
+            yield "loss_nan", *match.span()
         for one in subjects:
             kind = f"{one.lastgroup}_{'inf' if infinite and one.lastgroup in ('loss', 'grad_norm') else 'nan'}"
             yield kind, min(one.start(), match.start()), max(one.end(), match.end())
+
+
+def _metrics_of(word: re.Match[str], text: str, begin: int) -> list[re.Match[str]]:
+    """The metrics that "nan" is said of: the last ones named before it, joined by "and", or the one right behind it."""
+    before = list(_SUBJECTS.finditer(text, begin, word.start()))
+    if not before:
+        behind = _SUBJECTS.match(text, word.end() + text.startswith((" ", "的"), word.end()))
+        return [behind] if behind is not None else []
+    metrics = [before.pop()]
+    while before and _JOINED.fullmatch(text, before[-1].end(), metrics[0].start()):
+        metrics.insert(0, before.pop())
+    return metrics

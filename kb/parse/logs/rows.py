@@ -19,9 +19,9 @@ from types import MappingProxyType
 
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Metric, Problem, Row
-from trainmedic.kb.parse.metrics import NUMBER, is_outcome, makes_row, normalise, number
-from trainmedic.kb.parse.readers.exports import ExportedColumns, exported_columns
-from trainmedic.kb.parse.source import Piece
+from trainmedic.kb.parse.logs.exports import ExportedColumns, exported_columns
+from trainmedic.kb.parse.logs.metrics import NUMBER, is_outcome, makes_row, normalise, number
+from trainmedic.kb.parse.source import LineIndex, Piece
 
 HEAD_ROWS = TAIL_ROWS = 1000
 NOTABLE_ROWS = 500
@@ -155,7 +155,7 @@ def _scan(text: str, source: str | None, progress: Callable[[int], None]) -> Ite
     state_file = '"log_history"' in text
     exported = _exported(lines[0], source) is not None
     bars = _Bars(lines)
-    starts = _starts(lines)
+    starts = LineIndex(text).starts
     heading: int | None = None
     i = free = 0  # lines before `free` already belong to a row
     reported = 0
@@ -219,14 +219,6 @@ class _Bars:
             if line.strip():
                 return _BAR_ALONE.match(line)
         return None
-
-
-def _starts(lines: list[str]) -> list[int]:
-    starts, position = [], 0
-    for line in lines:
-        starts.append(position)
-        position += len(line) + 1
-    return starts
 
 
 def _end(starts: list[int], lines: list[str], i: int) -> int:

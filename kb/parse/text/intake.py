@@ -9,8 +9,9 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Source
-from trainmedic.kb.parse import compressed, event_files
+from trainmedic.kb.parse.logs import event_files
 from trainmedic.kb.parse.source import Limits, Piece
+from trainmedic.kb.parse.text import compressed
 
 _MAGIC = (
     b"\x7fELF",

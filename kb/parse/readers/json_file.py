@@ -22,28 +22,17 @@ _BODY_ONLY = regex(r"\s*\"[^\"\n]+\"\s*:")
 def read(piece: Piece) -> Reading:
     flattener = Flattener(piece, Origin.JSON)
     scanner = Scanner(piece.text, skip=SKIPPED)
-    fragment = _BODY_ONLY.match(piece.text)
-    if fragment:  # `"key": value, …` without its brace
+    if _BODY_ONLY.match(piece.text):  # `"key": value, …` without its brace
         scanner.partial = True
         scanner.at = -1
-        scanner.text = piece.text
-        _fragment(scanner, flattener)
+        flattener.add(scanner.entries(0))
     else:
         _values(scanner, flattener)
-    for code, message, start, end in scanner.flaws:
-        flattener.problem(code, message, start, end)
+    flattener.flaws(scanner.flaws)
     if not scanner.flaws and not scanner.partial and not _strict(piece.text):
-        flattener.problem(
-            "json_error", "not strict JSON (comments, trailing commas or single quotes); read anyway", 0, 0
-        )
-    return Reading(
-        options=tuple(flattener.options), problems=tuple(flattener.problems), partial=scanner.partial or flattener.full
-    )
-
-
-def _fragment(scanner: Scanner, flattener: Flattener) -> None:
-    node = scanner.entries(0)
-    flattener.add(node)
+        message = "not strict JSON (comments, trailing commas or single quotes); read anyway"
+        flattener.problem("json_error", message, 0, 0)
+    return flattener.reading(partial=scanner.partial)
 
 
 def _values(scanner: Scanner, flattener: Flattener) -> None:

@@ -1,6 +1,6 @@
 """Errors that are quoted without their type, or with its beginning cut off: ``size mismatch for …``, ``…eError: …``.
 
-`kb.parse.readers.traceback_` reads all that name their type; here are the messages that tell it by themselves.
+`kb.parse.logs.tracebacks` reads all that name their type; here are the messages that tell it by themselves.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ _MESSAGE = regex(
     )
 )
 
+_VARIABLE = regex(r"0x[0-9a-f]+|(?<![a-z])\d[\d.,:e+-]*|[^\s'\"(]*/[^\s'\")]*|'[^']*'|\"[^\"]*\"")
+"""Numbers, addresses, paths and quoted texts."""
+
 
 def read(piece: Piece, known: Sequence[Traceback]) -> Iterator[Traceback]:
     """The errors of a piece on lines that none of the ``known`` exceptions is on, once each."""
@@ -49,9 +52,9 @@ def read(piece: Piece, known: Sequence[Traceback]) -> Iterator[Traceback]:
             continue
         messages.add(message)
         lines.append((line, line))
-        yield Traceback(
-            exception=match.lastgroup or "", message=message, span=piece.span(match.start(), end), root=not known
-        )
+        root = not known and len(messages) == 1
+        span = piece.span(match.start(), end)
+        yield Traceback(exception=match.lastgroup or "", message=message, span=span, root=root)
 
 
 def denied(text: str, start: int) -> bool:
@@ -80,3 +83,9 @@ def _depth(depth: int, opening: str, character: str, close: str) -> int:
     if opening == close:
         return 1 - depth if character == close else depth
     return depth + (character == opening) - (character == close)
+
+
+def template(message: str) -> str:
+    """The first line of a message without what differs between runs that fail alike."""
+    line = next(iter(message.strip().splitlines()), "")
+    return " ".join(_VARIABLE.sub("*", line.lower()).split())[:200]
