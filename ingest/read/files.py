@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -100,16 +100,6 @@ def files(location: str) -> Iterator[File | Failure]:
             yield from _archive(path, origin, nested=True)
         else:
             yield File(origin=origin, open=partial(_binary, path))
-
-
-def contents(location: str, suffixes: Sequence[str], most: int) -> Iterator[tuple[str, bytes] | Failure]:
-    """Where each file with one of these endings is, and its bytes, or why it cannot be read; others are left out."""
-    for file in files(location):
-        if isinstance(file, Failure):
-            yield file
-        elif file.suffix in suffixes:
-            data = file.content(most)
-            yield data if isinstance(data, Failure) else (file.origin, data)
 
 
 def text_of(data: bytes) -> str | None:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from trainmedic.service.ranking.knowledge import Knowledge
     from trainmedic.service.settings import Settings
 
-CHATS = ("slack", "lark")
-"""Sources whose resolved threads become drafts: a chat is a team's own, a tracker may be that of a framework."""
+CHAT = "slack"
+"""The source whose resolved threads become drafts: a chat is a team's own, a tracker may be that of a framework."""
 RELATED = 3
 """Cases that are proposed for a draft."""
 PROGRESS = 1_000
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
                 cases={case.id: case for case in knowledge.cases.published},
                 choose=_chooser(settings) if settings.model_base_url else None,
             ),
-            discussions=options.drafts or name in CHATS,
+            discussions=options.drafts or name == CHAT,
         ),
         progress,
         complete=not since,
@@ -112,9 +112,9 @@ def _executor(options: argparse.Namespace, settings: Settings, knowledge: Knowle
     from trainmedic.ui import loading
 
     if options.ray:
-        from trainmedic.ingest.threads.executors import executor
+        from trainmedic.ingest.threads.ray_data import RayData
 
-        return executor("ray")(lambda: loading.embedder_of(settings).vectors)
+        return RayData(lambda: loading.embedder_of(settings).vectors)
     from trainmedic.ingest.threads.local import Local
 
     return Local(knowledge.embedder.vectors)
