@@ -8,7 +8,7 @@ from pathlib import Path
 
 from trainmedic.ingest.drafts.copies import distinct
 from trainmedic.ingest.drafts.draft import Draft
-from trainmedic.ingest.drafts.drafting import UNAIDED, Aids, draft_of
+from trainmedic.ingest.drafts.drafting import draft_of
 from trainmedic.ingest.drafts.store import edited, load_drafts, write_draft, write_record
 from trainmedic.ingest.items import Document, Raw, masked
 from trainmedic.ingest.personal import without_persons
@@ -55,7 +55,6 @@ def write_drafts(
     related: Related = none_related,
     *,
     source: str = "",
-    aids: Aids = UNAIDED,
     complete: bool = False,
     gone: Collection[str] = (),
 ) -> Summary:
@@ -92,7 +91,6 @@ def write_drafts(
                 key=facts.key,
                 digest=digest,
                 related=related(article),
-                aids=aids,
             )
             draft = write_draft(folder, replace(draft, id=before.id) if before else draft)
             (updated if before else written).append(draft)

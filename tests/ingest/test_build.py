@@ -177,13 +177,3 @@ def test_a_draft_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     (made,) = build([raw()], tmp_path).written
     assert load_drafts(tmp_path) == (made,)
     assert page_path(tmp_path, made) == tmp_path / f"{made.id}.md"
-
-
-def test_every_field_quotes_the_lines_that_it_was_read_from(tmp_path: Path) -> None:
-    (made,) = build([raw()], tmp_path).written
-    assert made.values("framework") == ("trl",)
-    assert "trl 0.12.0" in made.values("version")
-    assert made.values("cause") == ("半精度下 Adam 的 eps 下溢。",)
-    for field in made.fields:
-        for passage in field.passages:
-            assert passage.text in "\n".join(made.lines[passage.first_line - 1 : passage.last_line])

@@ -15,10 +15,9 @@ has already is skipped.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import hashlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +25,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from trainmedic.ingest.drafts.build import Related, Summary
     from trainmedic.ingest.drafts.draft import Draft
-    from trainmedic.ingest.drafts.fields import Choose
     from trainmedic.ingest.items import Document
     from trainmedic.ingest.threads.stages import Executor
     from trainmedic.ingest.threads.sync import SyncSummary
@@ -65,7 +63,6 @@ def run(options: argparse.Namespace) -> int:
     if options.source == "defects":
         return _defects(options)
     from trainmedic.ingest import pipeline
-    from trainmedic.ingest.drafts.drafting import Aids
     from trainmedic.ingest.items import Options
     from trainmedic.ingest.sources import read
     from trainmedic.service.ranking.similar import mechanisms_near
@@ -94,10 +91,6 @@ def run(options: argparse.Namespace) -> int:
         pipeline.Drafting(
             folder=options.out or drafts_folder(settings),
             related=_related(advisor),
-            aids=Aids(
-                cases={case.id: case for case in knowledge.cases.published},
-                choose=_chooser(settings) if settings.model_base_url else None,
-            ),
             discussions=options.drafts or name == CHAT,
         ),
         progress,
@@ -142,23 +135,8 @@ def _related(advisor: Advisor) -> Related:
     return related
 
 
-def _chooser(settings: Settings) -> Choose:
-    from trainmedic.service.llm.article_quotes import article_quotes
-    from trainmedic.ui.app import build_model
-
-    async def quotes(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
-        # A connection belongs to the event loop in which it was made.
-        model = build_model(settings)
-        try:
-            return await article_quotes(lines, model)
-        finally:
-            await model.aclose()
-
-    return lambda lines: asyncio.run(quotes(lines))
-
-
 def _lines(draft: Draft) -> Iterator[str]:
-    """The draft, and each of its statements that the knowledge contradicts with the line that it is on."""
+    """The draft, and each option that its framework does not have with the line that names it."""
     about = f"  (about {', '.join(draft.related)}?)" if draft.related else ""
     yield f"{draft.origin} → {draft.id}{about}"
     for mark in draft.marks:
