@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from trainmedic.ingest.authoring.case_lint import lint_case
+from trainmedic.ingest.authoring.page_lint import lint_case
 from trainmedic.ingest.drafts.draft import Draft
 from trainmedic.ingest.drafts.store import digest_of, load_drafts, page_path
 from trainmedic.ingest.review.checkout import commit_page

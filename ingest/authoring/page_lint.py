@@ -1,22 +1,26 @@
-"""Problems of case pages. One function per concern."""
+"""Problems of the declared fields and sections of case and mechanism pages. One function per concern."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import date
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from trainmedic.ingest.read.markdown import parts
+from trainmedic.kb.engine.mechanism import Mechanism
+from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.frameworks.profiles import select
+from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import EVIDENCE_GRADES, Case
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.pages.case import HEADINGS, CaseSet
+from trainmedic.kb.pages.mechanism import HEADINGS as MECHANISM_HEADINGS
 from trainmedic.kb.pages.page import suggestion
 
 FAMILIES = (
@@ -29,8 +33,9 @@ ALGORITHMS = (
     *("pt", "sft", "dpo", "kto", "orpo", "simpo", "cpo", "ipo", "reward", "prm"),
     *("ppo", "grpo", "rloo", "reinforce", "gkd", "kd"),
 )
+OBSERVATIONS = ("explains", "against", "excludes")
 STAGES = ("pretrain", "sft", "reward", "preference", "rl", "distill", "inference", "export")
-MIN_SYMPTOMS = 4
+MIN_SYMPTOMS, MIN_SYMPTOMS_OF_MECHANISM = 4, 5
 GRADE_NEEDS = {"maintainer": "maintainer", "reporter": "reporter", "source-read": "source"}
 """Evidence grade → what at least one source must be."""
 
@@ -39,6 +44,7 @@ _VERSION = regex(r"(?<![\w.])\d+\.\d+(?:\.\d+)*(?:\.post\d+)?(?![\w.]*\d)")
 Profile = Literal["built-in", "team"]
 """What a page is held against. A team's own page may cite any address, be written in one language, and have fewer
 symptoms, no refutation and a family of its own."""
+Headings: TypeAlias = Mapping[str, Mapping[str, str]]
 Complaint = tuple[str, str]
 """The field or section (`kb.model.page.Page.lines`) and the message."""
 
@@ -49,7 +55,7 @@ def lint_case(
     """The problems of one page. Without ``today`` a date in the future passes."""
     page = caseset.pages.get(case.id, Page(name=f"{case.id}.md"))
     specific = _team(case) if profile == "team" else _built_in(case)
-    shared = (_known_words(case, words), _versions(case), _related(case, {other.id for other in caseset.cases}))
+    shared = (_known_words(case, words), _versions(case), _related(case, caseset))
     dated = () if profile == "team" and case.status == "draft" else _dates(case, today)
     for complaints in (specific, *shared, dated):
         for part, message in complaints:
@@ -63,8 +69,9 @@ def _built_in(case: Case) -> Iterator[Complaint]:
     yield from _unknown("family", (case.family,), FAMILIES)
     if not case.frameworks:
         yield "frameworks", "name at least one framework"
-    yield from _languages(case)
-    yield from _sections(case)
+    yield from _bilingual(_texts(case))
+    yield from _symptoms(case.symptoms, MIN_SYMPTOMS)
+    yield from _sections(case, HEADINGS)
     yield from _content(case)
     yield from _sources(case)
 
@@ -104,18 +111,19 @@ def _known_words(case: Case, words: Vocabulary) -> Iterator[Complaint]:
             yield name, "a word occurs twice"
 
 
-def _unknown(name: str, values: Iterable[str], known: Collection[str]) -> Iterator[Complaint]:
+def _unknown(
+    part: str, values: Iterable[str], known: Collection[str], what: str = "unknown word"
+) -> Iterator[Complaint]:
     for value in values:
         if value not in known:
-            yield name, f"unknown word {value!r}{suggestion(value, known)}"
+            yield part, f"{what} {value!r}{suggestion(value, known)}"
 
 
-def _related(case: Case, known: Collection[str]) -> Iterator[Complaint]:
-    for other in case.related:
-        if other == case.id:
-            yield "related", "a case cannot be related to itself"
-        elif other not in known:
-            yield "related", f"there is no case {other!r}{suggestion(other, known)}"
+def _related(case: Case, caseset: CaseSet) -> Iterator[Complaint]:
+    if case.id in case.related:
+        yield "related", "a case cannot be related to itself"
+    others = (other for other in case.related if other != case.id)
+    yield from _unknown("related", others, {other.id for other in caseset.cases}, "there is no case")
 
 
 def _versions(case: Case) -> Iterator[Complaint]:
@@ -135,17 +143,30 @@ def _versions(case: Case) -> Iterator[Complaint]:
             yield "fixed", f"{package} {text} lies in the affected range {case.affected[package]}"
 
 
-def _languages(case: Case) -> Iterator[Complaint]:
-    yield from bilingual(_texts(case))
+def _symptoms(symptoms: Mapping[str, tuple[str, ...]], least: int) -> Iterator[Complaint]:
     for language in ("en", "zh"):
-        symptoms = case.symptoms.get(language, ())
-        if len(symptoms) < MIN_SYMPTOMS:
-            yield "symptoms", f"{language} has {len(symptoms)}, at least {MIN_SYMPTOMS} needed"
-        if len({symptom.casefold() for symptom in symptoms}) != len(symptoms):
+        listed = symptoms.get(language, ())
+        if len(listed) < least:
+            yield "symptoms", f"{language} has {len(listed)}, at least {least} needed"
+        if len({symptom.casefold() for symptom in listed}) != len(listed):
             yield "symptoms", f"{language} has the same wording twice"
 
 
-def bilingual(texts: Iterable[tuple[str, Text]]) -> Iterator[Complaint]:
+def _sections(page: Case | Mechanism, headings: Headings) -> Iterator[Complaint]:
+    for language, named in headings.items():
+        for heading, section in named.items():
+            if not page.section(section, language):
+                yield f"{language}/{heading}", "the section is missing or empty"
+
+
+def _section_texts(page: Case | Mechanism, headings: Headings) -> Iterator[tuple[str, Text]]:
+    for heading, section in headings["en"].items():
+        text = Text(en=page.section(section, "en"), zh=page.section(section, "zh"))
+        if text.en and text.zh:
+            yield f"en/{heading}", text
+
+
+def _bilingual(texts: Iterable[tuple[str, Text]]) -> Iterator[Complaint]:
     """Both languages hold the same version numbers, code spans and code blocks, each in its own script."""
     for part, text in texts:
         if not _has_chinese(text.zh):
@@ -177,17 +198,7 @@ def _texts(case: Case) -> Iterator[tuple[str, Text]]:
     for question in case.ask:
         yield "ask", question.ask
         yield "ask", question.why
-    for heading, section in HEADINGS["en"].items():
-        english, chinese = case.section(section, "en"), case.section(section, "zh")
-        if english and chinese:
-            yield f"en/{heading}", Text(en=english, zh=chinese)
-
-
-def _sections(case: Case) -> Iterator[Complaint]:
-    for language, headings in HEADINGS.items():
-        for heading, section in headings.items():
-            if not case.section(section, language):
-                yield f"{language}/{heading}", "the section is missing or empty"
+    yield from _section_texts(case, HEADINGS)
 
 
 def _content(case: Case) -> Iterator[Complaint]:
@@ -215,3 +226,48 @@ def _dates(case: Case, today: date | None) -> Iterator[Complaint]:
         return
     if today is not None and reviewed > today:
         yield "reviewed", f"{case.reviewed} lies in the future"
+
+
+def lint_mechanism(
+    mechanism: Mechanism, page: Page, cases: CaseSet, rules: RuleSet, glossary: Glossary
+) -> Iterator[PageProblem]:
+    """The problems of one page but for its examples."""
+    for part, message in (*_mechanism(mechanism), *_links(mechanism, cases, rules), *_concepts(mechanism, glossary)):
+        yield page.problem(f"{part}: {message}", part)
+
+
+def _mechanism(mechanism: Mechanism) -> Iterator[Complaint]:
+    yield from _symptoms(mechanism.symptoms, MIN_SYMPTOMS_OF_MECHANISM)
+    yield from _sections(mechanism, MECHANISM_HEADINGS)
+    if not mechanism.explains:
+        yield "explains", "name at least one observation that speaks for it"
+    if not (mechanism.against or mechanism.excludes):
+        yield "against", "name at least one observation that speaks against it or excludes it"
+    if not mechanism.sources:
+        yield "sources", "name at least one"
+    yield from _bilingual(_mechanism_texts(mechanism))
+
+
+def _mechanism_texts(mechanism: Mechanism) -> Iterator[tuple[str, Text]]:
+    yield "title", mechanism.title
+    yield from ((part, item.says) for part in OBSERVATIONS for item in getattr(mechanism, part))
+    yield from (("origins", text) for origin in mechanism.origins for text in (origin.title, origin.fix))
+    yield from _section_texts(mechanism, MECHANISM_HEADINGS)
+
+
+def _links(mechanism: Mechanism, cases: CaseSet, rules: RuleSet) -> Iterator[Complaint]:
+    known_cases, known_rules = {case.id for case in cases.cases}, {rule.id for rule in rules.rules}
+    if mechanism.id in known_cases:
+        yield "id", "a case has this id"
+    yield from _unknown("cases", mechanism.cases, known_cases, "there is no case")
+    for origin in mechanism.origins:
+        yield from _unknown("origins", origin.cases, known_cases, "there is no case")
+        yield from _unknown("origins", origin.rules, known_rules, "there is no rule")
+
+
+def _concepts(mechanism: Mechanism, glossary: Glossary) -> Iterator[Complaint]:
+    conditions = [(part, item.when) for part in OBSERVATIONS for item in getattr(mechanism, part)]
+    conditions += [("origins", origin.when) for origin in mechanism.origins if origin.when is not None]
+    for part, condition in conditions:
+        said = (name for key in condition.reads if key[0] == "said" for name in key[1:])
+        yield from _unknown(part, said, glossary.concepts, "there is no concept")
