@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from trainmedic.ingest.items import Block, Document, Raw
-from trainmedic.ingest.read.blocks import blocks, canonical
+from trainmedic.ingest.items import Block, Document
 from trainmedic.kb.language import language_of
 
 _TAILS = frozenset(
@@ -65,16 +64,6 @@ MIN_BATCH = 3
 """Smallest batch in which repetition means anything."""
 MIN_LENGTH = 12
 """Shorter lines ("结论", "Fix") repeat in honest articles."""
-
-
-def clean(raws: Sequence[Raw]) -> tuple[Document, ...]:
-    """The articles of one batch, in order. A write-up with nothing but boilerplate is dropped."""
-    parts = [blocks(raw) for raw in raws]
-    repeated = frequent(parts)
-    cleaned = (
-        document(raw.origin, raw.url or canonical(raw), part, repeated) for raw, part in zip(raws, parts, strict=True)
-    )
-    return tuple(article for article in cleaned if article.blocks)
 
 
 def frequent(parts: Sequence[Sequence[Block]]) -> frozenset[str]:

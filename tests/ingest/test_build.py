@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.ingest.reading import build
 from trainmedic.ingest import sources
-from trainmedic.ingest.drafts.build import build
 from trainmedic.ingest.drafts.copies import containment, distinct, shingles
 from trainmedic.ingest.drafts.store import load_drafts, page_path
 from trainmedic.ingest.items import Block, Document, Failure, Options, Raw
@@ -113,11 +113,6 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path: Path) -> None:
 def test_a_file_that_is_no_text_is_a_failure_with_its_reason(tmp_path: Path, data: bytes, reason: str) -> None:
     (tmp_path / "x.txt").write_bytes(data)
     assert list(source("folder")(Options(location=str(tmp_path / "x.txt")))) == [Failure(origin="x.txt", reason=reason)]
-
-
-def test_a_folder_that_is_not_there_is_a_failure() -> None:
-    (failure,) = source("folder")(Options(location="/no/such"))
-    assert failure == Failure(origin="/no/such", reason="no such file or folder")
 
 
 def test_every_module_of_a_source_is_known() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.ingest.reading import clean
 from trainmedic.ingest.drafts.draft import Draft
 from trainmedic.ingest.drafts.drafting import draft_of
 from trainmedic.ingest.items import Options
-from trainmedic.ingest.read.clean import clean
 from trainmedic.ingest.sources import source
 
 WRITEUPS = Path(__file__).parent / "writeups"

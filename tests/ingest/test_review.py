@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.ingest.reading import build
 from tests.shipped import shipped_cases
 from trainmedic.ingest.authoring.lint import Standards, lint
-from trainmedic.ingest.drafts.build import build
 from trainmedic.ingest.drafts.page import TO_WRITE
 from trainmedic.ingest.items import Raw
 from trainmedic.ingest.review.desk import Desk

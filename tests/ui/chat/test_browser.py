@@ -10,8 +10,8 @@ from urllib.request import urlopen
 import pytest
 
 from tests.fake_model import Reply
+from tests.ingest.reading import build
 from tests.ui.chat.conftest import Served, Tab, serving, status_of, wait_until
-from trainmedic.ingest.drafts.build import build
 from trainmedic.ingest.items import Raw
 from trainmedic.ingest.review.store import load_review
 from trainmedic.kb.model.place import Attachment, Source

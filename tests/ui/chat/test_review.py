@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 from starlette.testclient import TestClient
 
-from trainmedic.ingest.drafts.build import build
+from tests.ingest.reading import build
 from trainmedic.ingest.drafts.store import load_drafts
 from trainmedic.ingest.items import Raw
 from trainmedic.ingest.review.store import load_review
