@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file for everybody atomically, with its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
 
 
 def commit_page(path: Path, message: str) -> tuple[str, str]:

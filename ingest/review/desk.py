@@ -9,12 +9,20 @@ from pathlib import Path
 
 from trainmedic.ingest.authoring.page_lint import lint_case
 from trainmedic.ingest.drafts.draft import Draft
-from trainmedic.ingest.drafts.store import digest_of, load_drafts, page_path
-from trainmedic.ingest.review.checkout import commit_page
+from trainmedic.ingest.drafts.store import digest_of, load_drafts, page_path, page_text, write_page
+from trainmedic.ingest.review.checkout import commit_page, write_text
 from trainmedic.ingest.review.duplicates import Duplicate, duplicates, incident_of_case, incident_of_draft
 from trainmedic.ingest.review.page_text import case_of, merged_text, published_text
-from trainmedic.ingest.review.state import Action, Review, State, changed_since, current, decided
-from trainmedic.ingest.review.store import load_review, page_text, write_page, write_review, write_text
+from trainmedic.ingest.review.state import (
+    Action,
+    Review,
+    State,
+    changed_since,
+    current,
+    decided,
+    load_review,
+    write_review,
+)
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.errors import InvalidRequest, NotFound
 from trainmedic.kb.pages.case import CASES, CaseSet

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from tests.ingest.reading import build
 from trainmedic.ingest.drafts.store import load_drafts
 from trainmedic.ingest.items import Raw
-from trainmedic.ingest.review.store import load_review
+from trainmedic.ingest.review.state import load_review
 from trainmedic.service.access.audit_log import AuditLog
 from trainmedic.service.access.gate import Gate
 from trainmedic.service.access.keys import SessionStore
