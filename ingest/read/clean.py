@@ -13,26 +13,13 @@ from collections.abc import Sequence
 from trainmedic.ingest.items import Block, Document
 from trainmedic.kb.language import language_of
 
+_POSTS = ("project", "projects", "article", "articles", "post", "posts", "reading", "content", "repositories")
 _TAILS = frozenset(
     (
         *(f"{which}{what}推荐" for which in ("", "最新", "热门", "精选") for what in ("内容", "项目", "文章")),
         *("项目优选", "相关推荐", "推荐阅读", "推荐项目", "猜你喜欢"),
         *("相关文章", "热门推荐", "精选留言", "评论", "评论区"),
-        *(
-            f"{which} {what}"
-            for which in ("recommended", "related", "popular", "trending")
-            for what in (
-                "project",
-                "projects",
-                "article",
-                "articles",
-                "post",
-                "posts",
-                "reading",
-                "content",
-                "repositories",
-            )
-        ),
+        *(f"{which} {what}" for which in ("recommended", "related", "popular", "trending") for what in _POSTS),
         *("you may also like", "you might also like", "more from", "read next", "what to read next"),
         *("leave a comment", "leave a reply", "comment", "comments"),
     )
