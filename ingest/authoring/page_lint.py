@@ -48,6 +48,22 @@ Headings: TypeAlias = Mapping[str, Mapping[str, str]]
 Complaint = tuple[str, str]
 """The field or section (`kb.model.page.Page.lines`) and the message."""
 
+NEEDED: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "built-in": (("frameworks", "name at least one framework"), ("sources", "name at least one")),
+    "team": (("sources", "name at least one"),),
+    "mechanism": (("explains", "name at least one observation that speaks for it"), ("sources", "name at least one")),
+    "rule": (
+        ("since", "give the first version with this rule"),
+        ("cases", "name the case that justifies the rule"),
+        ("sources", "name where the rule comes from"),
+    ),
+}
+"""Kind of page → the fields that must not be empty, and what is said if one is."""
+
+
+def needed(kind: str, page: object) -> Iterator[Complaint]:
+    return ((part, message) for part, message in NEEDED[kind] if not getattr(page, part))
+
 
 def lint_case(
     case: Case, caseset: CaseSet, words: Vocabulary, today: date | None = None, profile: Profile = "built-in"
@@ -55,7 +71,7 @@ def lint_case(
     """The problems of one page. Without ``today`` a date in the future passes."""
     page = caseset.pages.get(case.id, Page(name=f"{case.id}.md"))
     specific = _team(case) if profile == "team" else _built_in(case)
-    shared = (_known_words(case, words), _versions(case), _related(case, caseset))
+    shared = (needed(profile, case), _grades(case), _known_words(case, words), _versions(case), _related(case, caseset))
     dated = () if profile == "team" and case.status == "draft" else _dates(case, today)
     for complaints in (specific, *shared, dated):
         for part, message in complaints:
@@ -63,12 +79,9 @@ def lint_case(
 
 
 def _built_in(case: Case) -> Iterator[Complaint]:
-    yield from _grades(case)
     if bool(case.rules) == bool(case.no_rule):
         yield "no_rule", "give either rules, or no_rule with the reason"
     yield from _unknown("family", (case.family,), FAMILIES)
-    if not case.frameworks:
-        yield "frameworks", "name at least one framework"
     yield from _bilingual(_texts(case))
     yield from _symptoms(case.symptoms, MIN_SYMPTOMS)
     yield from _sections(case, HEADINGS)
@@ -78,14 +91,11 @@ def _built_in(case: Case) -> Iterator[Complaint]:
 
 def _team(case: Case) -> Iterator[Complaint]:
     """What even a team's own page needs to be found and to be of use."""
-    yield from _grades(case)
     if not any(case.symptoms.values()):
         yield "symptoms", "give at least one, in either language"
     for heading, section in HEADINGS["en"].items():
         if section in ("symptom", "cause") and not any(case.section(section, language) for language in HEADINGS):
             yield f"en/{heading}", "the section is missing or empty in both languages"
-    if not case.sources:
-        yield "sources", "name at least one"
 
 
 def _grades(case: Case) -> Iterator[Complaint]:
@@ -97,18 +107,12 @@ def _grades(case: Case) -> Iterator[Complaint]:
 
 
 def _known_words(case: Case, words: Vocabulary) -> Iterator[Complaint]:
-    allowed: tuple[tuple[str, Iterable[str], Collection[str]], ...] = (
-        ("frameworks", case.frameworks, FRAMEWORKS),
-        ("algorithms", case.algorithms, ALGORITHMS),
-        ("stages", case.stages, STAGES),
-        ("signals", case.signals, words.signals),
-        ("settings", case.settings, words.settings),
-    )
-    for name, values, known in allowed:
-        yield from _unknown(name, values, known)
-    for name, listed in (("rules", case.rules), ("related", case.related), ("signals", case.signals)):
-        if len(set(listed)) != len(listed):
-            yield name, "a word occurs twice"
+    allowed = {"frameworks": FRAMEWORKS, "algorithms": ALGORITHMS, "stages": STAGES}
+    for part, known in {**allowed, "signals": words.signals, "settings": words.settings}.items():
+        yield from _unknown(part, getattr(case, part), known)
+    for part in ("rules", "related", "signals"):
+        if len(set(getattr(case, part))) != len(getattr(case, part)):
+            yield part, "a word occurs twice"
 
 
 def _unknown(
@@ -211,8 +215,6 @@ def _content(case: Case) -> Iterator[Complaint]:
 
 
 def _sources(case: Case) -> Iterator[Complaint]:
-    if not case.sources:
-        yield "sources", "name at least one"
     for source in case.sources:
         if not source.url.startswith("https://") or not source.url.removeprefix("https://").partition("/")[2]:
             yield "sources", f"{source.url!r} is not a full https address"
@@ -239,12 +241,9 @@ def lint_mechanism(
 def _mechanism(mechanism: Mechanism) -> Iterator[Complaint]:
     yield from _symptoms(mechanism.symptoms, MIN_SYMPTOMS_OF_MECHANISM)
     yield from _sections(mechanism, MECHANISM_HEADINGS)
-    if not mechanism.explains:
-        yield "explains", "name at least one observation that speaks for it"
+    yield from needed("mechanism", mechanism)
     if not (mechanism.against or mechanism.excludes):
         yield "against", "name at least one observation that speaks against it or excludes it"
-    if not mechanism.sources:
-        yield "sources", "name at least one"
     yield from _bilingual(_mechanism_texts(mechanism))
 
 
