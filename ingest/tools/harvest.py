@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmedic.ingest.tools.history import UNRELEASED, History, Hunk, pull_of
-from trainmedic.kb.engine.defect import Defect
+from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.pages.defect import defects_of

@@ -14,7 +14,7 @@ import pytest
 from tests.defects.values import defect
 from trainmedic.ingest.tools.harvest import candidates, harvest, is_fix, main
 from trainmedic.ingest.tools.history import History
-from trainmedic.kb.engine.defect import Defect
+from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.pages.defect import defect_packages, load_defects
 from trainmedic.kb.versions import version_key
