@@ -26,10 +26,9 @@ ABOUT_ONE_FRAMEWORK = {
     "kb/frameworks/values.py",
     "kb/frameworks/defaults.py",
     "kb/parse/logs/rows.py",
-    "ingest/tools/option_sources/axolotl.py",
-    "ingest/tools/option_sources/llamafactory.py",
-    "ingest/tools/option_sources/openrlhf.py",
-    "ingest/tools/option_sources/verl.py",
+    "ingest/tools/option_sources/classes.py",
+    "ingest/tools/option_sources/files.py",
+    "ingest/tools/option_sources/flags.py",
     "ingest/tools/extract_message_source.py",
     "ingest/tools/extract_store.py",
     # Examples in descriptions of tools, the words of our field, and the packages whose versions a watcher reports.

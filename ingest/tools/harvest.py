@@ -1,16 +1,26 @@
 """Fix commits as candidates for known defects, for a person to read: each with its range of releases and its diff.
 
-A candidate is no knowledge: what goes wrong for a user, and whether anything does, is for the person to say.
+``python -m trainmedic.ingest.tools.harvest CHECKOUT… --out FILE`` adds those of packages' git checkouts to a file, one
+JSON object a line. What kb/defects or the file has already is skipped. A candidate is no knowledge: what goes wrong for
+a user, and whether anything does, is for the person to say.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import re
-from collections.abc import Collection, Iterator
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from trainmedic.ingest.defects.history import UNRELEASED, History, Hunk, pull_of
+from trainmedic.ingest.tools.history import UNRELEASED, History, Hunk, pull_of
+from trainmedic.kb.audit.defect import Defect
+from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.lazy import regex
+from trainmedic.kb.pages.defect import defects_of
+from trainmedic.kb.serialization import to_json
 
 MAX_DIFF = 7_000
 """Characters of a candidate's diff, tests left out."""
@@ -25,11 +35,6 @@ _NOT_TRAINING = regex(
     r"|type hints?|typing|mypy|pre-commit|workflow|webui|gradio|studio|benchmarks?)\b",
     re.IGNORECASE,
 )
-_SILENT = regex(
-    r"wrong|incorrect|silent|loss|mask|scal|normaliz|gradient|grad_|accum|shift|advantage|reward|kl\b|logprob|log_prob|ratio"
-    r"|clip|position|packing|padding|truncat|eos|template|label|weight|merge|precision|dtype|seed|shuffle|sampler|sync",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +42,7 @@ class DefectCandidate:
     """One fix commit.
 
     ``introduced`` is empty where it cannot be told, ``fixed`` where no release has it; ``how`` is what
-    `History.introduced` says of it. ``weight`` puts likely wrong results first.
+    `History.introduced` says of it.
     """
 
     package: str
@@ -50,7 +55,6 @@ class DefectCandidate:
     introduced: str
     how: str
     fixed: str
-    weight: int
     diff: str
 
 
@@ -74,7 +78,6 @@ def candidates(history: History, since: str = "", known: Collection[str] = ()) -
         introduced, how = history.introduced(commit, changes, fixed)
         if how == "never released":
             continue
-        text = f"{subject}\n{body}"
         yield DefectCandidate(
             package=history.package,
             commit=commit,
@@ -86,7 +89,6 @@ def candidates(history: History, since: str = "", known: Collection[str] = ()) -
             introduced=introduced,
             how=how,
             fixed=fixed or UNRELEASED,
-            weight=len(set(_SILENT.findall(text.lower()))),
             diff=shown(changes)[:MAX_DIFF],
         )
 
@@ -137,3 +139,46 @@ def shown(changes: tuple[Hunk, ...]) -> str:
         lines += [f"-{line}" for _, line in hunk.removed]
         lines += [f"+{line}" for line in hunk.added]
     return "\n".join(lines)
+
+
+def harvest(history: History, file: Path, defects: Iterable[Defect], since: str = "") -> Iterator[DefectCandidate]:
+    """Append the new candidates of a checkout to a file, each as soon as it is found.
+
+    Known are those in the file and those of ``defects``. Raises `InvalidRequest` if the file holds something else.
+    """
+    known = {name for defect in defects for name in known_as(defect.commit, str(defect.pull or "")) if name}
+    known.update(_in_file(file, history.package))
+    with file.open("a", encoding="utf-8") as lines:
+        for candidate in candidates(history, since, known):
+            lines.write(to_json(candidate) + "\n")
+            lines.flush()
+            yield candidate
+
+
+def _in_file(file: Path, package: str) -> Iterator[str]:
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if file.exists() else (), start=1):
+        try:
+            entry = json.loads(line)
+            if entry["package"] == package:
+                yield from known_as(entry["commit"], entry["pull"])
+        except (ValueError, KeyError, TypeError):
+            raise InvalidRequest(f"{file}:{number}: not a candidate for a defect") from None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m trainmedic.ingest.tools.harvest", description=__doc__)
+    parser.add_argument("checkouts", metavar="CHECKOUT", type=Path, nargs="+", help="a git checkout with its tags")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file of the candidates")
+    parser.add_argument("--since", default="", metavar="DATE", help="the earliest commit, as 2024-06-01")
+    args = parser.parse_args(argv)
+    for checkout in args.checkouts:
+        history = History(checkout)
+        if not history.releases:
+            parser.error(f"{checkout} has no releases: a full git checkout with its tags is needed")
+        count = sum(1 for _ in harvest(history, args.out, defects_of([history.package]), args.since))
+        sys.stdout.write(f"{history.package}: {count} new candidates\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,22 +1,26 @@
-"""Problems of case pages. One function per concern."""
+"""Problems of the declared fields and sections of case and mechanism pages. One function per concern."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import date
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from trainmedic.ingest.read.markdown import parts
+from trainmedic.kb.engine.mechanism import Mechanism
+from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.frameworks.profiles import select
+from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import EVIDENCE_GRADES, Case
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.pages.case import HEADINGS, CaseSet
+from trainmedic.kb.pages.mechanism import HEADINGS as MECHANISM_HEADINGS
 from trainmedic.kb.pages.page import suggestion
 
 FAMILIES = (
@@ -29,8 +33,9 @@ ALGORITHMS = (
     *("pt", "sft", "dpo", "kto", "orpo", "simpo", "cpo", "ipo", "reward", "prm"),
     *("ppo", "grpo", "rloo", "reinforce", "gkd", "kd"),
 )
+OBSERVATIONS = ("explains", "against", "excludes")
 STAGES = ("pretrain", "sft", "reward", "preference", "rl", "distill", "inference", "export")
-MIN_SYMPTOMS = 4
+MIN_SYMPTOMS, MIN_SYMPTOMS_OF_MECHANISM = 4, 5
 GRADE_NEEDS = {"maintainer": "maintainer", "reporter": "reporter", "source-read": "source"}
 """Evidence grade → what at least one source must be."""
 
@@ -39,8 +44,25 @@ _VERSION = regex(r"(?<![\w.])\d+\.\d+(?:\.\d+)*(?:\.post\d+)?(?![\w.]*\d)")
 Profile = Literal["built-in", "team"]
 """What a page is held against. A team's own page may cite any address, be written in one language, and have fewer
 symptoms, no refutation and a family of its own."""
+Headings: TypeAlias = Mapping[str, Mapping[str, str]]
 Complaint = tuple[str, str]
 """The field or section (`kb.model.page.Page.lines`) and the message."""
+
+NEEDED: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "built-in": (("frameworks", "name at least one framework"), ("sources", "name at least one")),
+    "team": (("sources", "name at least one"),),
+    "mechanism": (("explains", "name at least one observation that speaks for it"), ("sources", "name at least one")),
+    "rule": (
+        ("since", "give the first version with this rule"),
+        ("cases", "name the case that justifies the rule"),
+        ("sources", "name where the rule comes from"),
+    ),
+}
+"""Kind of page → the fields that must not be empty, and what is said if one is."""
+
+
+def needed(kind: str, page: object) -> Iterator[Complaint]:
+    return ((part, message) for part, message in NEEDED[kind] if not getattr(page, part))
 
 
 def lint_case(
@@ -49,7 +71,7 @@ def lint_case(
     """The problems of one page. Without ``today`` a date in the future passes."""
     page = caseset.pages.get(case.id, Page(name=f"{case.id}.md"))
     specific = _team(case) if profile == "team" else _built_in(case)
-    shared = (_known_words(case, words), _versions(case), _related(case, {other.id for other in caseset.cases}))
+    shared = (needed(profile, case), _grades(case), _known_words(case, words), _versions(case), _related(case, caseset))
     dated = () if profile == "team" and case.status == "draft" else _dates(case, today)
     for complaints in (specific, *shared, dated):
         for part, message in complaints:
@@ -57,28 +79,23 @@ def lint_case(
 
 
 def _built_in(case: Case) -> Iterator[Complaint]:
-    yield from _grades(case)
     if bool(case.rules) == bool(case.no_rule):
         yield "no_rule", "give either rules, or no_rule with the reason"
     yield from _unknown("family", (case.family,), FAMILIES)
-    if not case.frameworks:
-        yield "frameworks", "name at least one framework"
-    yield from _languages(case)
-    yield from _sections(case)
+    yield from _bilingual(_texts(case))
+    yield from _symptoms(case.symptoms, MIN_SYMPTOMS)
+    yield from _sections(case, HEADINGS)
     yield from _content(case)
     yield from _sources(case)
 
 
 def _team(case: Case) -> Iterator[Complaint]:
     """What even a team's own page needs to be found and to be of use."""
-    yield from _grades(case)
     if not any(case.symptoms.values()):
         yield "symptoms", "give at least one, in either language"
     for heading, section in HEADINGS["en"].items():
         if section in ("symptom", "cause") and not any(case.section(section, language) for language in HEADINGS):
             yield f"en/{heading}", "the section is missing or empty in both languages"
-    if not case.sources:
-        yield "sources", "name at least one"
 
 
 def _grades(case: Case) -> Iterator[Complaint]:
@@ -90,32 +107,27 @@ def _grades(case: Case) -> Iterator[Complaint]:
 
 
 def _known_words(case: Case, words: Vocabulary) -> Iterator[Complaint]:
-    allowed: tuple[tuple[str, Iterable[str], Collection[str]], ...] = (
-        ("frameworks", case.frameworks, FRAMEWORKS),
-        ("algorithms", case.algorithms, ALGORITHMS),
-        ("stages", case.stages, STAGES),
-        ("signals", case.signals, words.signals),
-        ("settings", case.settings, words.settings),
-    )
-    for name, values, known in allowed:
-        yield from _unknown(name, values, known)
-    for name, listed in (("rules", case.rules), ("related", case.related), ("signals", case.signals)):
-        if len(set(listed)) != len(listed):
-            yield name, "a word occurs twice"
+    allowed = {"frameworks": FRAMEWORKS, "algorithms": ALGORITHMS, "stages": STAGES}
+    for part, known in {**allowed, "signals": words.signals, "settings": words.settings}.items():
+        yield from _unknown(part, getattr(case, part), known)
+    for part in ("rules", "related", "signals"):
+        if len(set(getattr(case, part))) != len(getattr(case, part)):
+            yield part, "a word occurs twice"
 
 
-def _unknown(name: str, values: Iterable[str], known: Collection[str]) -> Iterator[Complaint]:
+def _unknown(
+    part: str, values: Iterable[str], known: Collection[str], what: str = "unknown word"
+) -> Iterator[Complaint]:
     for value in values:
         if value not in known:
-            yield name, f"unknown word {value!r}{suggestion(value, known)}"
+            yield part, f"{what} {value!r}{suggestion(value, known)}"
 
 
-def _related(case: Case, known: Collection[str]) -> Iterator[Complaint]:
-    for other in case.related:
-        if other == case.id:
-            yield "related", "a case cannot be related to itself"
-        elif other not in known:
-            yield "related", f"there is no case {other!r}{suggestion(other, known)}"
+def _related(case: Case, caseset: CaseSet) -> Iterator[Complaint]:
+    if case.id in case.related:
+        yield "related", "a case cannot be related to itself"
+    others = (other for other in case.related if other != case.id)
+    yield from _unknown("related", others, {other.id for other in caseset.cases}, "there is no case")
 
 
 def _versions(case: Case) -> Iterator[Complaint]:
@@ -135,17 +147,30 @@ def _versions(case: Case) -> Iterator[Complaint]:
             yield "fixed", f"{package} {text} lies in the affected range {case.affected[package]}"
 
 
-def _languages(case: Case) -> Iterator[Complaint]:
-    yield from bilingual(_texts(case))
+def _symptoms(symptoms: Mapping[str, tuple[str, ...]], least: int) -> Iterator[Complaint]:
     for language in ("en", "zh"):
-        symptoms = case.symptoms.get(language, ())
-        if len(symptoms) < MIN_SYMPTOMS:
-            yield "symptoms", f"{language} has {len(symptoms)}, at least {MIN_SYMPTOMS} needed"
-        if len({symptom.casefold() for symptom in symptoms}) != len(symptoms):
+        listed = symptoms.get(language, ())
+        if len(listed) < least:
+            yield "symptoms", f"{language} has {len(listed)}, at least {least} needed"
+        if len({symptom.casefold() for symptom in listed}) != len(listed):
             yield "symptoms", f"{language} has the same wording twice"
 
 
-def bilingual(texts: Iterable[tuple[str, Text]]) -> Iterator[Complaint]:
+def _sections(page: Case | Mechanism, headings: Headings) -> Iterator[Complaint]:
+    for language, named in headings.items():
+        for heading, section in named.items():
+            if not page.section(section, language):
+                yield f"{language}/{heading}", "the section is missing or empty"
+
+
+def _section_texts(page: Case | Mechanism, headings: Headings) -> Iterator[tuple[str, Text]]:
+    for heading, section in headings["en"].items():
+        text = Text(en=page.section(section, "en"), zh=page.section(section, "zh"))
+        if text.en and text.zh:
+            yield f"en/{heading}", text
+
+
+def _bilingual(texts: Iterable[tuple[str, Text]]) -> Iterator[Complaint]:
     """Both languages hold the same version numbers, code spans and code blocks, each in its own script."""
     for part, text in texts:
         if not _has_chinese(text.zh):
@@ -177,17 +202,7 @@ def _texts(case: Case) -> Iterator[tuple[str, Text]]:
     for question in case.ask:
         yield "ask", question.ask
         yield "ask", question.why
-    for heading, section in HEADINGS["en"].items():
-        english, chinese = case.section(section, "en"), case.section(section, "zh")
-        if english and chinese:
-            yield f"en/{heading}", Text(en=english, zh=chinese)
-
-
-def _sections(case: Case) -> Iterator[Complaint]:
-    for language, headings in HEADINGS.items():
-        for heading, section in headings.items():
-            if not case.section(section, language):
-                yield f"{language}/{heading}", "the section is missing or empty"
+    yield from _section_texts(case, HEADINGS)
 
 
 def _content(case: Case) -> Iterator[Complaint]:
@@ -200,8 +215,6 @@ def _content(case: Case) -> Iterator[Complaint]:
 
 
 def _sources(case: Case) -> Iterator[Complaint]:
-    if not case.sources:
-        yield "sources", "name at least one"
     for source in case.sources:
         if not source.url.startswith("https://") or not source.url.removeprefix("https://").partition("/")[2]:
             yield "sources", f"{source.url!r} is not a full https address"
@@ -215,3 +228,45 @@ def _dates(case: Case, today: date | None) -> Iterator[Complaint]:
         return
     if today is not None and reviewed > today:
         yield "reviewed", f"{case.reviewed} lies in the future"
+
+
+def lint_mechanism(
+    mechanism: Mechanism, page: Page, cases: CaseSet, rules: RuleSet, glossary: Glossary
+) -> Iterator[PageProblem]:
+    """The problems of one page but for its examples."""
+    for part, message in (*_mechanism(mechanism), *_links(mechanism, cases, rules), *_concepts(mechanism, glossary)):
+        yield page.problem(f"{part}: {message}", part)
+
+
+def _mechanism(mechanism: Mechanism) -> Iterator[Complaint]:
+    yield from _symptoms(mechanism.symptoms, MIN_SYMPTOMS_OF_MECHANISM)
+    yield from _sections(mechanism, MECHANISM_HEADINGS)
+    yield from needed("mechanism", mechanism)
+    if not (mechanism.against or mechanism.excludes):
+        yield "against", "name at least one observation that speaks against it or excludes it"
+    yield from _bilingual(_mechanism_texts(mechanism))
+
+
+def _mechanism_texts(mechanism: Mechanism) -> Iterator[tuple[str, Text]]:
+    yield "title", mechanism.title
+    yield from ((part, item.says) for part in OBSERVATIONS for item in getattr(mechanism, part))
+    yield from (("origins", text) for origin in mechanism.origins for text in (origin.title, origin.fix))
+    yield from _section_texts(mechanism, MECHANISM_HEADINGS)
+
+
+def _links(mechanism: Mechanism, cases: CaseSet, rules: RuleSet) -> Iterator[Complaint]:
+    known_cases, known_rules = {case.id for case in cases.cases}, {rule.id for rule in rules.rules}
+    if mechanism.id in known_cases:
+        yield "id", "a case has this id"
+    yield from _unknown("cases", mechanism.cases, known_cases, "there is no case")
+    for origin in mechanism.origins:
+        yield from _unknown("origins", origin.cases, known_cases, "there is no case")
+        yield from _unknown("origins", origin.rules, known_rules, "there is no rule")
+
+
+def _concepts(mechanism: Mechanism, glossary: Glossary) -> Iterator[Complaint]:
+    conditions = [(part, item.when) for part in OBSERVATIONS for item in getattr(mechanism, part)]
+    conditions += [("origins", origin.when) for origin in mechanism.origins if origin.when is not None]
+    for part, condition in conditions:
+        said = (name for key in condition.reads if key[0] == "said" for name in key[1:])
+        yield from _unknown(part, said, glossary.concepts, "there is no concept")
