@@ -104,12 +104,12 @@ def test_details_are_a_link_away_if_there_is_a_page_to_link_to(answer: Answer) -
 
 
 def test_a_usual_answer_is_one_message(answer: Answer) -> None:
-    [reply] = render_answer(answer, Extras(public_url="https://tm.example", human=True, share=True))
+    [reply] = render_answer(answer, Extras(public_url="https://tm.example"))
     check_blocks(list(reply.blocks))
     shown = json.dumps(reply.blocks, ensure_ascii=False)
     for part in (
-        *("Cause found", "confidence: high", "In your input", "Fix", "```diff", "Read:", "Helped", "Ask a human"),
-        *("https://tm.example/?answer=" + answer.id, "https://tm.example/knowledge/?case=", "Share", "Mark resolved"),
+        *("Cause found", "confidence: high", "In your input", "Fix", "```diff", "Read:", "Helped"),
+        *("https://tm.example/?answer=" + answer.id, "https://tm.example/knowledge/?case=", "Mark resolved"),
         "(openrlhf-kto-vanilla-loss",
     ):
         assert part in shown
@@ -129,7 +129,7 @@ def test_any_answer_keeps_slacks_limits(answer: Answer, text: str, many: int, ti
     )
     notices = tuple(title for _ in range(many))
     long = with_text(answer, f"{text}\n\n" * 40, citations=cited, notices=notices)
-    replies = render_answer(long, Extras(public_url="https://tm.example", not_read=notices, human=True, share=True))
+    replies = render_answer(long, Extras(public_url="https://tm.example", not_read=notices))
     for reply in replies:
         check_blocks(list(reply.blocks))
         assert reply.blocks
