@@ -28,15 +28,13 @@ VERSIONS = "openrlhf==0.3.2\ntransformers==4.43.3\n"
 class Receiver:
     """Takes what is posted."""
 
-    def __init__(self, status: int = 200, answer: dict[str, Any] | None = None) -> None:
+    def __init__(self, status: int = 200) -> None:
         self.posted: list[Any] = []
-        self.keys: list[str] = []
-        outer, body = self, json.dumps(answer or {"ok": True, "ts": "1.000001"}).encode()
+        outer, body = self, b"{}"
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 outer.posted.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-                outer.keys.append(self.headers.get("authorization", ""))
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
@@ -99,23 +97,6 @@ def test_a_healthy_log_is_left_in_peace(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["watch", str(log), "--once", "--webhook", receiver.url]) == 0
     assert capsys.readouterr().err == ""
     assert receiver.posted == []
-
-
-def test_a_channel_is_told_in_a_thread(
-    tmp_path: Path, kto: list[str], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SLACK_BOT_TOKEN", "xoxb-test")
-    monkeypatch.setenv("TRAINMEDIC_SLACK_API_URL", receiver.url)
-    log = tmp_path / "train.log"
-    log.write_text(HEALTHY + BROKEN, encoding="utf-8")
-    assert main(["watch", str(log), *kto, "--once", "--slack", "#runs", "--language", "zh"]) == 0
-    first, *replies = receiver.posted
-    assert first["channel"] == "#runs"
-    assert "第 12 步" in first["text"]
-    assert replies
-    assert {reply["thread_ts"] for reply in replies} == {"1.000001"}
-    assert {block["type"] for reply in replies for block in reply["blocks"]}.isdisjoint({"actions", "context_actions"})
-    assert set(receiver.keys) == {"Bearer xoxb-test"}
 
 
 def test_a_service_that_apprise_knows_gets_headline_and_answer(
@@ -227,19 +208,6 @@ def test_a_service_that_is_away_is_replaced_by_what_is_installed(
     assert "http://127.0.0.1:9 did not answer (unreachable: " in shown
 
 
-def test_a_service_that_wants_a_key_is_said_to_want_one(
-    tmp_path: Path, kto: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    log = tmp_path / "train.log"
-    log.write_text(BROKEN, encoding="utf-8")
-    refusal = {"error": {"code": "unauthorized", "message": "a valid key is needed", "trace_id": "t"}}
-    service = Receiver(401, refusal)
-    assert main(["watch", str(log), *kto, "--once", "--server", service.url, "--language", "zh"]) == 0
-    service.close()
-    shown = capsys.readouterr().err
-    assert f"{service.url} 未能回答（unauthorized: a valid key is needed" in shown
-
-
 def test_a_log_that_is_not_there_cannot_be_read_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["watch", str(tmp_path / "none.log"), "--once"]) == 3
     assert "none.log is not a file" in capsys.readouterr().err
@@ -298,38 +266,28 @@ class Watched:
         return noted
 
 
-@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP])
 @pytest.mark.parametrize("send", [os.kill, os.killpg])
-def test_a_signal_reaches_the_run_once_and_ends_nothing(
-    tmp_path: Path, number: signal.Signals, send: Callable[[int, int], None]
+def test_every_signal_reaches_the_run_once_and_the_exit_code_is_the_runs(
+    tmp_path: Path, send: Callable[[int, int], None]
 ) -> None:
-    run = Watched(tmp_path, 3.0)
-    send(run.process.pid, number)
+    run = Watched(tmp_path, 60.0)
+    noted: list[str] = []
+    for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGINT):
+        send(run.process.pid, number)
+        noted.append(str(int(number)))
+        assert run.noted(len(noted))[: len(noted)] == noted
     out, _ = run.process.communicate(timeout=60)
-    assert run.process.returncode == 0
-    assert run.noted() == [str(int(number)), "finished"]
+    assert run.process.returncode == 42
+    assert run.noted() == [*noted, "finished"]
     assert out == b"finished\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("send", [os.kill, os.killpg])
-def test_an_interrupt_comes_once_and_the_exit_code_is_the_runs(
-    tmp_path: Path, number: signal.Signals, send: Callable[[int, int], None]
-) -> None:
+def test_a_terminated_watcher_ends_with_its_run(tmp_path: Path) -> None:
     run = Watched(tmp_path, 60.0)
-    send(run.process.pid, number)
+    run.process.terminate()
     run.process.communicate(timeout=60)
     assert run.process.returncode == 42
-    assert run.noted() == [str(int(number)), "finished"]
-
-
-def test_a_killed_watcher_takes_neither_the_run_nor_its_output_with_it(tmp_path: Path) -> None:
-    run = Watched(tmp_path, 1.0)
-    run.process.kill()
-    assert run.process.stdout is not None
-    assert run.process.stdout.read() == b"finished\n"
-    assert run.noted(1) == ["finished"]
-    run.process.communicate(timeout=60)
+    assert run.noted() == [str(int(signal.SIGTERM)), "finished"]
 
 
 def test_nohup_stays_effective(tmp_path: Path) -> None:
@@ -338,24 +296,6 @@ def test_nohup_stays_effective(tmp_path: Path) -> None:
     run.process.communicate(timeout=60)
     assert run.process.returncode == 0
     assert run.noted() == ["finished"]
-
-
-def test_a_stopped_watcher_does_not_hold_the_run_up(tmp_path: Path) -> None:
-    program, done = tmp_path / "talkative.py", tmp_path / "done"
-    program.write_text(f"for _ in range(40):\n    print('x' * 65536)\nopen({str(done)!r}, 'w')\n", encoding="utf-8")
-    watch = [sys.executable, "-c", START, "watch", "--language", "en", "--", sys.executable, str(program)]
-    with subprocess.Popen(watch, stdout=subprocess.PIPE, start_new_session=True) as process:
-        assert process.stdout is not None
-        process.stdout.read(65536)
-        process.send_signal(signal.SIGSTOP)
-        process.stdout.read(39 * 65537)
-        until = time.monotonic() + 30
-        while not done.exists() and time.monotonic() < until:
-            time.sleep(0.02)
-        assert done.exists()
-        process.send_signal(signal.SIGCONT)
-        process.stdout.read()
-    assert process.returncode == 0
 
 
 def test_standard_input_is_followed_to_its_end(tmp_path: Path, kto: list[str]) -> None:

@@ -76,8 +76,14 @@ class Poster:
 
     async def whisper(self, place: Place, reply: Reply, thread_ts: str | None) -> None:
         """Show a reply to one person alone. Raises `SlackRefused` or `SlackLost`."""
-        where = {"channel": place.channel, "user": place.user, "thread_ts": thread_ts}
-        await self.calls("chat_postEphemeral", **where, text=reply.text, blocks=list(reply.blocks))
+        await self.calls(
+            "chat_postEphemeral",
+            channel=place.channel,
+            user=place.user,
+            thread_ts=thread_ts,
+            text=reply.text,
+            blocks=list(reply.blocks),
+        )
 
     async def respond(self, url: str, reply: Reply) -> bool:
         """Answer at a response_url; False if Slack no longer accepts it."""
