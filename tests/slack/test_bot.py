@@ -181,12 +181,10 @@ async def test_a_redelivered_event_is_answered_once(strict: LocalSlack, bot: Sla
     assert strict.count("chat.postMessage") == 1
 
 
-async def test_events_and_buttons_nobody_knows_are_acknowledged(strict: LocalSlack, bot: SlackBot) -> None:
-    block = {
-        "type": "actions",
-        "elements": [{"type": "button", "action_id": "old_one", "text": {"type": "plain_text", "text": "?"}}],
-    }
-    old = strict.bot_said("from last year", blocks=[block])
+async def test_unknown_events_and_buttons_are_acknowledged(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    old = await strict.until_said("Helped", thread_ts=said.ts)
+    old.blocks[-1]["elements"][0]["action_id"] = "old_one"
     deliveries = [
         strict.event({"type": "channel_archive", "channel": GENERAL}),
         strict.event({"type": "app_context_changed", "context": {}}),
@@ -362,7 +360,7 @@ async def test_an_answer_that_cannot_be_posted_is_told_to_the_asker_alone(strict
 
 # ── connections ──────────────────────────────────────────────────────────────────────────────────────────────────────
 @pytest.mark.parametrize("how", ["warning", "refresh_requested", "cut"])
-async def test_a_lost_connection_is_made_anew(strict: LocalSlack, bot: SlackBot, how: str) -> None:
+async def test_a_lost_connection_is_made_again(strict: LocalSlack, bot: SlackBot, how: str) -> None:
     strict.disconnect(how)
     await strict.until_connected(2)
     said = strict.says(f"<@U0BOT> {QUESTION}")

@@ -43,13 +43,14 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or answer 503 with an API error."""
         try:
-            server = self._server = self._server or await asyncio.to_thread(self._load_server, self._context)
+            server = self._server or await asyncio.to_thread(self._load_server, self._context)
         except ImportError:
             message, hint = "the package mcp is not installed", "pip install 'trainmedic[mcp]'"
             trace_id = str(scope.get("state", {}).get("trace_id", ""))
             refusal = error_response(503, "mcp_unavailable", message, trace_id=trace_id, hint=hint)
             await refusal(scope, receive, send)
             return
+        self._server = server
         app = server.streamable_http_app(
             streamable_http_path=PATH,
             stateless_http=True,
