@@ -35,13 +35,6 @@ async def test_a_mention_is_answered_in_its_thread(strict: LocalSlack, bot: Slac
     assert len(strict.replies(said.ts)) == 1  # app_mention and message.channels are one sentence
 
 
-async def test_a_chinese_question_is_answered_in_chinese(strict: LocalSlack, bot: SlackBot) -> None:
-    said = strict.says(f"<@U0BOT> KTO 训练 loss 从第一步就是 nan，为什么？\n```{COMMAND}```")
-    reply = await strict.until_said("已找到原因", thread_ts=said.ts)
-    assert "已排除" in reply.shown
-    assert "有帮助" in reply.shown
-
-
 async def test_what_stood_in_the_thread_before_is_evidence(strict: LocalSlack, bot: SlackBot) -> None:
     root = strict.says("my KTO loss is NaN from the first step")
     strict.says(f"this is what she runs:\n```{COMMAND}```", user=BEN, thread_ts=root.ts)

@@ -12,14 +12,11 @@ from typing import Any, cast
 
 import pytest
 
-from tests.fake_model import FakeModel, Reply
 from tests.slack.bots import QUESTION, QUICK, Slowly, bot_in, settled
 from tests.slack.fake import DM, GENERAL, Fault, LocalSlack, Message
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, Section, StepView, markdown
-from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.ui.channels.slack.bot import SlackBot
 from trainmedic.ui.channels.slack.live import LiveAnswer, Streams
 from trainmedic.ui.channels.slack.post import Place, Poster
@@ -236,29 +233,6 @@ async def test_a_question_that_takes_long_to_read_is_seen_to_be_read(
     final = await strict.until_said("Helped", thread_ts=said.ts)
     assert final.markdown.startswith("**🔎 Cause found**")
     assert {card["status"] for card in final.blocks if card["type"] == "task_card"} == {"complete"}
-
-
-def test_a_model_that_writes_is_followed_to_its_verified_text(
-    strict: LocalSlack, advisor: Advisor, tmp_path: Path
-) -> None:
-    async def act() -> None:
-        model = ChatModel(ModelOptions(base_url=fake.url))
-        try:
-            async with bot_in(strict, advisor, tmp_path, answerer=Assistant(advisor, model), flush_s=QUICK) as bot:
-                said = strict.says(f"<@U0BOT> {QUESTION}")
-                early = await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
-                fake.release()
-                final = await strict.until_said("Text by fake-7b", thread_ts=said.ts)
-                assert final.ts == early.ts
-                assert "the same micro-batch" in final.markdown
-                assert "```diff" in final.markdown
-                await settled(bot)
-        finally:
-            await model.aclose()
-
-    text = "With --vanilla_loss the mean is taken over nothing in the same micro-batch, which is NaN [1]."
-    with FakeModel(Reply(text, end="hold")) as fake:
-        asyncio.run(act())
 
 
 @pytest.mark.streaming

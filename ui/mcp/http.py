@@ -43,14 +43,15 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or answer 503 with an API error."""
         try:
-            server = self._server or await asyncio.to_thread(self._load_server, self._context)
+            if self._server is None:
+                self._server = await asyncio.to_thread(self._load_server, self._context)
         except ImportError:
             message, hint = "the package mcp is not installed", "pip install 'trainmedic[mcp]'"
             trace_id = str(scope.get("state", {}).get("trace_id", ""))
             refusal = error_response(503, "mcp_unavailable", message, trace_id=trace_id, hint=hint)
             await refusal(scope, receive, send)
             return
-        self._server = server
+        server = self._server
         app = server.streamable_http_app(
             streamable_http_path=PATH,
             stateless_http=True,
