@@ -79,7 +79,6 @@ class SlackChannel(BaseModel):
 
     answers: Literal["mentions", "all"] = "mentions"
     quiet: bool = False
-    ephemeral: bool = False
     language: Literal["auto", "en", "zh"] = "auto"
 
 
@@ -216,13 +215,7 @@ class Settings(BaseSettings):
     )
     slack_api_url: str = Field("https://slack.com/api/", pattern="^https?://", description="Slack's Web API")
     slack_channels: dict[str, SlackChannel] = Field(
-        default_factory=dict, description="channel id (or * for all) to answers, quiet, ephemeral, language"
-    )
-    slack_human_group: str = Field(
-        "", pattern="^(S[A-Z0-9]+)?$", description="id of the user group that 'ask a human' mentions"
-    )
-    slack_human_channel: str = Field(
-        "", pattern="^([CG][A-Z0-9]+)?$", description="channel of 'ask a human' if the thread is private"
+        default_factory=dict, description="channel id (or * for all) to answers, quiet, language"
     )
     slack_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Slack, in MiB")
 

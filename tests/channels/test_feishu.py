@@ -58,7 +58,10 @@ def sends(feishu: FakeFeishu, advisor: Advisor, *events: dict[str, Any], **optio
 
 
 def test_the_documented_example_is_decrypted() -> None:
-    assert decrypted("P37w+VZImNgPEO1RBhJ6RtKl7n6zymIbEG1pReEzghk=", "test key") == b"hello world"
+    example = "P37w+VZImNgPEO1RBhJ6RtKl7n6zymIbEG1pReEzghk="
+    assert decrypted(example, "test key") == b"hello world"
+    with pytest.raises(Refused):
+        decrypted(example, "another key")
 
 
 def test_the_address_is_verified_by_its_challenge(feishu: FakeFeishu, advisor: Advisor) -> None:
@@ -110,16 +113,6 @@ def test_a_private_message_is_answered_in_the_card_that_said_reading(feishu: Fak
     assert feishu.replied_to == ["om_1", "om_1"]
 
 
-def test_a_mention_in_a_group_is_answered_in_its_language(feishu: FakeFeishu, advisor: Advisor) -> None:
-    sends(feishu, advisor, feishu.event(feishu.text(f"loss 变成 nan，怎么回事？\n```\n{COMMAND}\n```", group=True)))
-    (first, last), (details,) = feishu.cards.values()
-    assert len(last.partition("```diff")[0].split()) <= MOST_WORDS
-    assert details
-    assert first == "正在读取……"
-    assert "原因" in last
-    assert "@_user_1" not in last
-
-
 @pytest.mark.parametrize(
     "event",
     [
@@ -151,13 +144,12 @@ def test_a_reply_under_a_log_is_about_the_log(feishu: FakeFeishu, advisor: Advis
         "body": {"content": json.dumps({"file_key": "file_1", "file_name": "train.sh"})},
     }
     feishu.files[("om_root", "file_1")] = COMMAND.encode()
-    sends(feishu, advisor, feishu.event(feishu.text("loss is nan, why?", group=True, root_id="om_root")))
-    assert "vanilla_loss" in next(iter(feishu.cards.values()))[-1]
-
-
-def test_a_message_that_may_not_be_read_leaves_the_question(feishu: FakeFeishu, advisor: Advisor) -> None:
-    sends(feishu, advisor, feishu.event(feishu.text(f"why nan?\n{COMMAND}", group=True, root_id="om_unknown")))
-    assert "vanilla_loss" in next(iter(feishu.cards.values()))[-1]
+    may_not_be_read = feishu.event(feishu.text(f"why nan?\n{COMMAND}", group=True, root_id="om_unknown"), id="om_2")
+    sends(feishu, advisor, feishu.event(feishu.text("怎么回事？", group=True, root_id="om_root")), may_not_be_read)
+    texts = [cards[-1] for cards in feishu.cards.values()]
+    assert sum("vanilla_loss" in text for text in texts) >= 2
+    assert any("原因" in text for text in texts)
+    assert "@_user_1" not in "".join(texts)
 
 
 def test_a_file_is_read_and_what_is_none_is_named(feishu: FakeFeishu, advisor: Advisor) -> None:
@@ -182,17 +174,6 @@ def test_a_file_is_read_and_what_is_none_is_named(feishu: FakeFeishu, advisor: A
     assert "model.bin (not a text file)" in by_question["om_2"]
     assert "lost.log (could not be downloaded (HTTP 400))" in by_question["om_3"]
     assert "image (image; paste the text instead)" in by_question["om_4"]
-
-
-def test_a_mention_without_words_gets_help(feishu: FakeFeishu, advisor: Advisor) -> None:
-    sends(feishu, advisor, feishu.event(feishu.text("", group=True)))
-    ((text,),) = feishu.cards.values()
-    assert "pip list" in text
-
-
-def test_a_list_of_packages_is_audited(feishu: FakeFeishu, advisor: Advisor) -> None:
-    sends(feishu, advisor, feishu.event(feishu.text("audit trl==0.18.0 transformers==4.52.0")))
-    assert "trl 0.18.0" in next(iter(feishu.cards.values()))[-1]
 
 
 def test_a_secret_is_masked_and_pointed_out(feishu: FakeFeishu, advisor: Advisor) -> None:
@@ -241,8 +222,3 @@ def test_a_long_answer_is_several_cards_within_the_limit() -> None:
     pieces = split_markdown("损失为空。\n\n" * 6_000, FeishuChannel.page_characters)
     assert len(pieces) > 1
     assert max(len(json.dumps(feishu_card(piece), ensure_ascii=False).encode()) for piece in pieces) < MAX_CARD
-
-
-def test_a_wrong_padding_is_a_refusal() -> None:
-    with pytest.raises(Refused):
-        decrypted("P37w+VZImNgPEO1RBhJ6RtKl7n6zymIbEG1pReEzghk=", "another key")

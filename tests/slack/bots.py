@@ -17,7 +17,7 @@ from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import model_probe
 from trainmedic.ui.channels.slack.bot import SlackBot
-from trainmedic.ui.channels.slack.live import StreamLimits
+from trainmedic.ui.channels.slack.live import Streams
 from trainmedic.ui.context import AppContext
 
 T = TypeVar("T")
@@ -72,9 +72,7 @@ async def bot_in(
         executor=threads,
         probe_model=model_probe(settings) if settings.model_base_url else None,
     )
-    async with SlackBot(
-        context, streams=StreamLimits(flush_s=flush_s, edit_s=flush_s), ping_s=1.0, shutdown_s=shutdown_s
-    ) as bot:
+    async with SlackBot(context, streams=Streams(flush_s=flush_s), ping_s=1.0, shutdown_s=shutdown_s) as bot:
         await slack.until_connected()
         yield bot
 

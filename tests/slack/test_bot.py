@@ -35,13 +35,6 @@ async def test_a_mention_is_answered_in_its_thread(strict: LocalSlack, bot: Slac
     assert len(strict.replies(said.ts)) == 1  # app_mention and message.channels are one sentence
 
 
-async def test_a_chinese_question_is_answered_in_chinese(strict: LocalSlack, bot: SlackBot) -> None:
-    said = strict.says(f"<@U0BOT> KTO 训练 loss 从第一步就是 nan，为什么？\n```{COMMAND}```")
-    reply = await strict.until_said("已找到原因", thread_ts=said.ts)
-    assert "已排除" in reply.shown
-    assert "有帮助" in reply.shown
-
-
 async def test_what_stood_in_the_thread_before_is_evidence(strict: LocalSlack, bot: SlackBot) -> None:
     root = strict.says("my KTO loss is NaN from the first step")
     strict.says(f"this is what she runs:\n```{COMMAND}```", user=BEN, thread_ts=root.ts)
@@ -181,27 +174,10 @@ async def test_a_redelivered_event_is_answered_once(strict: LocalSlack, bot: Sla
     assert strict.count("chat.postMessage") == 1
 
 
-def test_a_late_ack_is_delivered_again_but_answered_once(advisor: Advisor, tmp_path: Path, own_slack: None) -> None:
-    async def act(slack: LocalSlack) -> None:
-        async with bot_in(slack, advisor, tmp_path) as bot:
-            said = slack.says(f"<@U0BOT> {QUESTION}")
-            # This blocks the bot's own loop: nothing is acknowledged before Slack has lost its patience.
-            slack.wait(lambda: len(said.deliveries[0].attempts) > 1, "a second delivery")
-            assert not said.deliveries[0].acked
-            await slack.until_said("Cause found", thread_ts=said.ts)
-            await settled(bot)
-            assert slack.count("chat.postMessage") == 1
-
-    with LocalSlack(ack_within_s=0.2, retry_waits_s=(0.0, 0.1, 0.1)) as slack:
-        asyncio.run(act(slack))
-
-
-async def test_events_and_buttons_nobody_knows_are_acknowledged(strict: LocalSlack, bot: SlackBot) -> None:
-    block = {
-        "type": "actions",
-        "elements": [{"type": "button", "action_id": "old_one", "text": {"type": "plain_text", "text": "?"}}],
-    }
-    old = strict.bot_said("from last year", blocks=[block])
+async def test_unknown_events_and_buttons_are_acknowledged(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    old = await strict.until_said("Helped", thread_ts=said.ts)
+    old.blocks[-1]["elements"][0]["action_id"] = "old_one"
     deliveries = [
         strict.event({"type": "channel_archive", "channel": GENERAL}),
         strict.event({"type": "app_context_changed", "context": {}}),
@@ -224,7 +200,7 @@ def test_many_questions_at_once_are_all_acknowledged_in_time(
                 await strict.until_acked(delivery)
         assert not any(strict.replies(each.ts) for each in said)
         assert len(answerer.asked) <= 16
-        bot.workspace.streams.unsupported["channel"] = "too many at once for this test"
+        bot.workspace.streams.unsupported.add("channel")  # too many at once for this test
         answerer.go.set()
         await settled(bot)
         assert all(strict.replies(each.ts) for each in said)
@@ -234,43 +210,11 @@ def test_many_questions_at_once_are_all_acknowledged_in_time(
 
 
 # ── the command ──────────────────────────────────────────────────────────────────────────────────────────────────────
-async def test_the_command_answers_its_asker_alone_and_can_be_shared(strict: LocalSlack, bot: SlackBot) -> None:
-    delivery = strict.command(f"KTO loss is NaN: {COMMAND}")
-    await strict.until_acked(delivery)
-    whisper = await strict.until_whispered("Cause found", user=ANN)
-    assert strict.messages(GENERAL) == []
-    await strict.until_acked(strict.clicks(whisper, "trainmedic_share"))
-    shared = await strict.until_said("Cause found", channel=GENERAL)
-    assert "Shared by <@U0ANN>" in shared.shown
-    assert "Share\n" not in shared.shown
-    await settled(bot)
-    assert whisper not in strict.ephemerals(ANN)
-
-
-async def test_an_answer_is_shared_where_the_bot_was_not_invited(strict: LocalSlack, bot: SlackBot) -> None:
-    strict.command(f"KTO loss is NaN: {COMMAND}", channel=OTHER)
-    whisper = await strict.until_whispered("Cause found")
-    strict.clicks(whisper, "trainmedic_share")
-    await strict.until_said("Cause found", channel=OTHER)
-    strict.refused("not_in_channel", "chat.postMessage")
-    await settled(bot)
-
-
-def test_the_commands_status_names_versions_knowledge_and_missing_permissions(
-    strict: LocalSlack, with_bot: Callable[..., None], advisor: Advisor
-) -> None:
-    strict.scopes.discard("files:read")
-
-    async def act(bot: SlackBot) -> None:
-        await strict.until_acked(strict.command("status"))
-        told = await strict.until_whispered("Missing permission")
-        assert "`files:read`: attached files cannot be read" in told.shown
-        assert f"rules: {len(advisor.knowledge.rules.rules)}" in told.shown
-        assert advisor.knowledge.cases.version in told.shown
-        assert "Language model: none" in told.shown
-        assert "running questions: 0" in told.shown
-
-    with_bot(act)
+@pytest.mark.parametrize("channel", [GENERAL, OTHER])
+async def test_the_command_answers_its_asker_alone(strict: LocalSlack, bot: SlackBot, channel: str) -> None:
+    await strict.until_acked(strict.command(f"KTO loss is NaN: {COMMAND}", channel=channel))
+    await strict.until_whispered("Cause found", user=ANN)
+    assert strict.messages() == []
 
 
 @pytest.mark.parametrize(("asked", "told"), [("help", "mention me"), ("", "mention me"), ("帮助", "提及我")])
@@ -279,12 +223,6 @@ async def test_the_commands_help_speaks_both_languages(
 ) -> None:
     await strict.until_acked(strict.command(asked))
     await strict.until_whispered(told)
-
-
-@pytest.mark.bot(model_base_url="http://127.0.0.1:9/v1")
-async def test_status_says_that_the_model_cannot_be_reached(strict: LocalSlack, bot: SlackBot) -> None:
-    strict.command("状态")
-    await strict.until_whispered("语言模型：无法连接")
 
 
 # ── the message shortcut ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -314,16 +252,6 @@ async def test_a_quiet_channel_hears_nothing_that_is_not_grounded(strict: LocalS
     assert strict.replies(said.ts) == []
     asked = strict.says(f"<@U0BOT> {QUESTION}")
     await strict.until_said("Cause found", thread_ts=asked.ts)
-
-
-@pytest.mark.bot(slack_channels={"*": {"ephemeral": True}})
-async def test_a_channel_can_be_answered_in_private(strict: LocalSlack, bot: SlackBot) -> None:
-    said = strict.says(f"<@U0BOT> {QUESTION}")
-    whisper = await strict.until_whispered("Cause found", user=ANN)
-    assert strict.replies(said.ts) == []
-    strict.clicks(whisper, "trainmedic_share")
-    await strict.until_said("Cause found", channel=GENERAL)
-    await settled(bot)
 
 
 @pytest.mark.bot(slack_channels={PRIVATE: {"language": "zh"}})
@@ -400,12 +328,6 @@ def test_a_failure_is_told_with_a_trace_id(
     with_bot(act, answerer=Failing(error))
 
 
-@pytest.mark.bot(answerer=Failing(RuntimeError("no")))
-async def test_a_failing_command_is_told_to_its_asker(strict: LocalSlack, bot: SlackBot) -> None:
-    strict.command("loss is NaN")
-    await strict.until_whispered("something went wrong on our side", user=ANN)
-
-
 async def test_a_rate_limit_is_waited_out(strict: LocalSlack, bot: SlackBot) -> None:
     strict.fault("chat.postMessage", Fault(status=429, retry_after=1, times=1))
     started = time.monotonic()
@@ -414,14 +336,6 @@ async def test_a_rate_limit_is_waited_out(strict: LocalSlack, bot: SlackBot) -> 
     assert time.monotonic() - started >= 1.0
     await settled(bot)
     assert strict.count("chat.postMessage") == 2
-
-
-async def test_a_post_whose_answer_was_lost_is_not_posted_twice(strict: LocalSlack, bot: SlackBot) -> None:
-    strict.fault("chat.postMessage", Fault(drop="after", times=1))
-    said = strict.says(f"<@U0BOT> {QUESTION}")
-    await strict.until_said("Cause found", thread_ts=said.ts)
-    await settled(bot)
-    assert len(strict.replies(said.ts)) == 1
 
 
 @pytest.mark.parametrize("fault", [Fault(drop="before", times=1), Fault(status=503, times=1)])
@@ -439,25 +353,11 @@ async def test_an_answer_that_cannot_be_posted_is_told_to_the_asker_alone(strict
 
 # ── connections ──────────────────────────────────────────────────────────────────────────────────────────────────────
 @pytest.mark.parametrize("how", ["warning", "refresh_requested", "cut"])
-async def test_a_lost_connection_is_made_anew(strict: LocalSlack, bot: SlackBot, how: str) -> None:
+async def test_a_lost_connection_is_made_again(strict: LocalSlack, bot: SlackBot, how: str) -> None:
     strict.disconnect(how)
     await strict.until_connected(2)
     said = strict.says(f"<@U0BOT> {QUESTION}")
     await strict.until_said("Cause found", thread_ts=said.ts)
-
-
-def test_connections_that_slack_counts_and_we_do_not_have_are_noticed(
-    strict: LocalSlack, with_bot: Callable[..., None], caplog: pytest.LogCaptureFixture
-) -> None:
-    strict.ghosts = 1
-
-    async def act(bot: SlackBot) -> None:
-        while not bot.connections:
-            await asyncio.sleep(0.005)
-        assert bot.connections == 2
-
-    with_bot(act)
-    assert "the app has 2 connections" in caplog.text
 
 
 def test_shutdown_answers_what_was_taken_on(

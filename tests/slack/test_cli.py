@@ -22,7 +22,6 @@ from trainmedic.ui.channels.slack import configured
 from trainmedic.ui.channels.slack.bot import COMMAND, DIAGNOSE
 from trainmedic.ui.channels.slack.scopes import SCOPES
 from trainmedic.ui.cli import CLEAN, USAGE, main
-from trainmedic.ui.present.slack import FEEDBACK
 
 ROOT = Path(__file__).parent.parent.parent
 PROGRAM = "import sys; from trainmedic.ui.cli import main; sys.exit(main())"
@@ -57,7 +56,6 @@ def test_the_manifest_asks_for_what_the_bot_uses_and_keeps_slacks_limits() -> No
     assert len(str(shown["name"])) <= 35
     assert len(str(shown["description"])) <= 140
     assert 175 <= len(str(shown["long_description"])) <= 4_000
-    assert FEEDBACK.startswith("trainmedic_")
 
 
 def test_slacks_libraries_are_loaded_only_when_they_are_used() -> None:
@@ -107,9 +105,9 @@ def test_well_known_names_files_and_our_own_names_are_read(
 
 def test_channels_are_read_from_the_file(own_slack: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("trainmedic.toml").write_text('[slack_channels.C1]\nanswers = "all"\n[slack_channels."*"]\nephemeral = true\n')
+    Path("trainmedic.toml").write_text('[slack_channels.C1]\nanswers = "all"\n[slack_channels."*"]\nquiet = true\n')
     channels = load_settings().slack_channels
-    assert (channels["C1"].answers, channels["*"].ephemeral) == ("all", True)
+    assert (channels["C1"].answers, channels["*"].quiet) == ("all", True)
     Path("trainmedic.toml").write_text("[slack_channels.C1]\nloud = true\n")
     with pytest.raises(InvalidSettings, match="loud"):
         load_settings()

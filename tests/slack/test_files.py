@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -75,17 +74,6 @@ async def test_what_is_not_read_is_named_with_the_reason(
     reply = await strict.until_said(reason, thread_ts=said.ts)
     assert "Not read:" in reply.shown
     assert strict.leaks == []
-
-
-def test_without_the_permission_no_file_is_asked_for(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    strict.scopes.discard("files:read")
-
-    async def act(bot: SlackBot) -> None:
-        said = strict.says(ASKED, files=[strict.upload("train.sh", SCRIPT)])
-        await strict.until_said("train.sh (the app lacks the permission files:read)", thread_ts=said.ts)
-        assert strict.downloads == []
-
-    with_bot(act)
 
 
 async def test_a_permission_taken_away_meanwhile_is_noticed(strict: LocalSlack, bot: SlackBot) -> None:

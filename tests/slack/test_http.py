@@ -20,7 +20,6 @@ from tests.slack.bots import QUESTION, settings_of, threads
 from tests.slack.fake import Fault, LocalSlack
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer
-from trainmedic.service.settings import Settings
 from trainmedic.ui.channels.slack.http import is_shaped, why_refused
 from trainmedic.ui.channels.slack.service import SlackService
 from trainmedic.ui.context import AppContext
@@ -141,15 +140,6 @@ def test_a_mention_over_http_is_answered_and_its_retry_is_not(
     with_service(act)
 
 
-def test_a_service_without_slack_has_no_address_for_it(advisor: Advisor, tmp_path: Path, own_slack: None) -> None:
-    context = AppContext(
-        settings=Settings(data_dir=tmp_path), advisor=advisor, answerer=TemplateAnswerer(advisor), executor=threads
-    )
-    app = FastAPI()
-    SlackService(context).attach(app)
-    assert not [route for route in app.routes if getattr(route, "path", "") == "/slack/events"]
-
-
 def test_a_service_starts_without_slack_and_finds_it_later(
     strict: LocalSlack, advisor: Advisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,9 +175,8 @@ def test_a_service_goes_on_without_slack_where_the_token_is_wrong(
 def test_a_command_over_http_is_answered(strict: LocalSlack, with_service: Callable[..., None]) -> None:
     async def act(url: str) -> None:
         strict.send_to(url)
-        await strict.until_acked(strict.command("status"))
-        told = await strict.until_whispered("Events: HTTP")
-        assert "Permissions: all" in told.shown
+        await strict.until_acked(strict.command(QUESTION))
+        await strict.until_whispered("Cause found")
 
     with_service(act)
 

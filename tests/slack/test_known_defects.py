@@ -56,12 +56,6 @@ async def test_an_answer_lists_its_defects_beside_its_cause(strict: LocalSlack, 
     assert "Known defects of these versions" in reply.shown
 
 
-async def test_a_version_in_a_sentence_is_no_list(strict: LocalSlack, bot: SlackBot) -> None:
-    said = strict.says("<@U0BOT> GRPO reward is flat with trl==0.18.0, why?")
-    reply = await strict.until_said("One more fact is needed", thread_ts=said.ts)
-    assert "Known defects" not in reply.shown
-
-
 async def test_the_command_audits_for_its_asker_alone(strict: LocalSlack, bot: SlackBot) -> None:
     await strict.until_acked(strict.command("audit trl==0.18.0 transformers==4.52.3"))
     whisper = await strict.until_whispered("Known defects", user=ANN)

@@ -64,10 +64,6 @@ def test_a_cut_code_block_is_closed_and_opened_again() -> None:
     assert "\n".join(inside) == code
 
 
-def test_paragraphs_stay_whole_where_they_fit() -> None:
-    assert split_markdown("one\n\ntwo\n\nthree", 8) == ["one\n\ntwo", "three"]
-
-
 @given(text=TEXTS)
 def test_nobody_can_be_mentioned(text: str) -> None:
     assert not re.search(r"<[!@#]", neutral(text))
@@ -104,22 +100,18 @@ def test_details_are_a_link_away_if_there_is_a_page_to_link_to(answer: Answer) -
 
 
 def test_a_usual_answer_is_one_message(answer: Answer) -> None:
-    [reply] = render_answer(answer, Extras(public_url="https://tm.example", human=True, share=True))
+    [reply] = render_answer(answer, Extras(public_url="https://tm.example"))
     check_blocks(list(reply.blocks))
     shown = json.dumps(reply.blocks, ensure_ascii=False)
     for part in (
-        *("Cause found", "confidence: high", "In your input", "Fix", "```diff", "Read:", "Helped", "Ask a human"),
-        *("https://tm.example/?answer=" + answer.id, "https://tm.example/knowledge/?case=", "Share", "Mark resolved"),
+        *("Cause found", "confidence: high", "In your input", "Fix", "```diff", "Read:", "Helped"),
+        *("https://tm.example/?answer=" + answer.id, "https://tm.example/knowledge/?case=", "Mark resolved"),
         "(openrlhf-kto-vanilla-loss",
     ):
         assert part in shown
     assert reply.text.startswith("🔎 Cause found")
-    assert "> Read" not in shown  # the receipt stands in the small print, not above the verdict
-
-
-def test_confidence_is_said_once(answer: Answer) -> None:
-    [reply] = render_answer(answer)
     assert reply.blocks[0]["text"].lower().count("confidence:") == 1
+    assert "> Read" not in shown  # the receipt stands in the small print, not above the verdict
 
 
 @given(text=BLOCKS, many=st.integers(0, 60), title=TEXTS)
@@ -129,20 +121,12 @@ def test_any_answer_keeps_slacks_limits(answer: Answer, text: str, many: int, ti
     )
     notices = tuple(title for _ in range(many))
     long = with_text(answer, f"{text}\n\n" * 40, citations=cited, notices=notices)
-    replies = render_answer(long, Extras(public_url="https://tm.example", not_read=notices, human=True, share=True))
+    replies = render_answer(long, Extras(public_url="https://tm.example", not_read=notices))
     for reply in replies:
         check_blocks(list(reply.blocks))
         assert reply.blocks
         assert sum(map(weight, reply.blocks)) <= MESSAGE
     assert replies[-1].blocks[-1]["type"] == "actions"
-
-
-def test_a_text_of_fifty_thousand_characters_arrives_whole(answer: Answer) -> None:
-    words = [f"w{number}" for number in range(9_000)]
-    replies = render_answer(with_text(answer, " ".join(words)))
-    assert len(replies) >= 5
-    shown = " ".join(block["text"] for reply in replies for block in reply.blocks if block["type"] == "markdown")
-    assert letters(shown).endswith(letters(" ".join(words)))
 
 
 def test_a_long_line_of_small_print_is_continued(answer: Answer) -> None:

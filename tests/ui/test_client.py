@@ -150,6 +150,20 @@ def test_the_client_works_inside_a_running_event_loop(served: Live) -> None:
     assert asyncio.run(notebook())
 
 
+def test_the_awaited_client_gives_the_same_answers(served: Live, client: Client) -> None:
+    async def use() -> None:
+        async with AsyncClient(served.url, api_key=KEY, timeout_s=30) as other:
+            *pieces, answer = [part async for part in other.stream("loss is nan", {"train.sh": KTO_SINGLE})]
+            assert isinstance(answer, Answer)
+            assert (await other.answer(answer.id)) == answer
+            assert "".join(part.text for part in pieces if isinstance(part, Delta)) == answer.answer
+            assert [case.id async for case in other.cases()] == [case.id for case in client.cases()]
+            with pytest.raises(ServiceError):
+                await other.ask("")
+
+    asyncio.run(use())
+
+
 def test_a_follow_up_in_the_same_conversation_counts_what_was_sent_before(client: Client) -> None:
     first = client.ask("loss is nan", {"train.sh": KTO_SINGLE})
     again = client.ask("and what if I raise the batch size?", conversation_id=first.conversation_id)
@@ -163,13 +177,6 @@ def test_a_stream_is_pieces_and_then_the_answer_they_make(client: Client) -> Non
     assert answer.language == "zh"
     assert "".join(piece.text for piece in pieces if isinstance(piece, Delta)) == answer.answer
     assert len(pieces) > 1
-
-
-def test_a_stream_that_is_left_early_gives_the_connection_back(client: Client) -> None:
-    parts = client.stream("loss is nan", {"train.log": SWIFT_LOG})
-    assert isinstance(next(iter(parts)), Delta)
-    parts.close()
-    assert client.version().trainmedic
 
 
 def test_numbers_that_json_has_no_word_for_are_numbers_again(client: Client) -> None:
@@ -260,95 +267,44 @@ def test_a_refused_question_says_why_when_streamed_too(client: Client) -> None:
         assert refused.value.trace_id
 
 
-def test_the_awaited_client_has_the_same_methods_and_answers(served: Live, client: Client) -> None:
-    def public(kind: type) -> set[str]:
-        return {name for name in dir(kind) if not name.startswith("_")} - {"close", "aclose"}
-
-    assert public(Client) == public(AsyncClient)
-
-    async def use() -> None:
-        async with AsyncClient(served.url, api_key=KEY, timeout_s=30) as other:
-            answer = await other.ask("loss is nan", {"train.sh": KTO_SINGLE})
-            assert (await other.answer(answer.id)) == answer
-            await other.feedback(answer.id, "up")
-            parts = [part async for part in other.stream("loss is nan", {"train.sh": KTO_SINGLE})]
-            assert isinstance(parts[-1], Answer)
-            assert parts[-1].causes == answer.causes
-            assert "".join(part.text for part in parts if isinstance(part, Delta)) == parts[-1].answer
-            assert (await other.check({"train.sh": KTO_SINGLE})).fired
-            hits = (await other.search("KTO loss nan")).hits
-            assert (await other.case(hits[0].case_id)).markdown
-            assert [case.id async for case in other.cases()] == [case.id for case in client.cases()]
-            rules = [rule.id async for rule in other.rules(framework="trl")]
-            assert rules == [rule.id for rule in client.rules(framework="trl")]
-            assert (await other.rule(rules[0])).markdown
-            assert (await other.ready()).status == "ok"
-            assert (await other.version()) == client.version()
-            with pytest.raises(ServiceError):
-                await other.ask("")
-            with pytest.raises(ServiceError):
-                [part async for part in other.stream("")]
-
-    asyncio.run(use())
+def failure_of(call: Callable[[Client], object], *script: Respond) -> ServiceError:
+    with Scripted(*script) as server, Client(server.url) as client, pytest.raises(ServiceError) as refused:
+        call(client)
+    assert server.requests == 1  # nothing is repeated
+    return refused.value
 
 
-# --- servers that misbehave -----------------------------------------------------------------------------------------
+def ask(client: Client) -> object:
+    return client.ask("loss is nan")
 
 
-@pytest.mark.parametrize(
-    "trouble", [BUSY, sends(502, "<html>", "text/html"), sends(429, "", Retry_After="0"), hangs_up]
-)
-def test_a_read_that_fails_in_passing_is_tried_again(trouble: Respond) -> None:
-    with Scripted(trouble, trouble, OK) as server, Client(server.url) as client:
-        assert client.version().trainmedic == "9"
-        assert server.requests == 3
+def stream(client: Client) -> object:
+    return list(client.stream("loss is nan"))
 
 
-def test_a_read_that_goes_on_failing_says_what_the_service_said() -> None:
-    with Scripted(BUSY) as server, Client(server.url, retries=1) as client:
-        with pytest.raises(ServiceError) as refused:
-            client.version()
-        assert server.requests == 2
-    error = refused.value
-    assert (error.code, error.message, error.hint, error.trace_id, error.status) == (
-        "timeout", "busy", "later", "t1", 503,
-    )  # fmt: skip
+def test_an_error_of_the_service_is_told_whole() -> None:
+    error = failure_of(Client.version, BUSY)
+    assert (error.code, error.message, error.status) == ("timeout", "busy", 503)
+    assert (error.hint, error.trace_id) == ("later", "t1")
+    event = 'event: error\ndata: {"error": {"code": "timeout", "message": "busy"}}\n\n'
+    error = failure_of(stream, streamed(event))
+    assert (error.code, error.trace_id) == ("timeout", "t9")
 
 
-@pytest.mark.parametrize("trouble", [BUSY, hangs_up])
-def test_a_question_is_asked_once_whatever_happens(trouble: Respond) -> None:
-    with Scripted(trouble) as server, Client(server.url) as client:
-        with pytest.raises(ServiceError):
-            client.ask("loss is nan")
-        with pytest.raises(ServiceError):
-            client.feedback("a", "up")
-        assert server.requests == 2
-
-
-def test_the_awaited_client_tries_reads_again_and_questions_not() -> None:
-    async def use(url: str) -> None:
-        async with AsyncClient(url) as client:
-            assert (await client.version()).trainmedic == "9"
-            with pytest.raises(ServiceError):
-                await client.ask("loss is nan")
-
-    with Scripted(BUSY, hangs_up, OK, BUSY) as server:
-        asyncio.run(use(server.url))
-        assert server.requests == 4
-
-
-def test_a_service_that_is_not_there_is_unreachable() -> None:
-    with Scripted(OK) as server:
-        url = server.url
-    with Client(url, retries=0) as client, pytest.raises(ServiceError) as refused:
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "htp:/nowhere"])
+def test_a_service_that_is_not_there_is_unreachable(url: str) -> None:
+    with Client(url) as client, pytest.raises(ServiceError) as refused:
         client.version()
     assert (refused.value.code, refused.value.status) == ("unreachable", None)
 
 
-def test_an_address_that_is_none_is_unreachable_too() -> None:
-    with Client("htp:/nowhere", retries=0) as client, pytest.raises(ServiceError) as refused:
-        client.version()
-    assert refused.value.code == "unreachable"
+@pytest.mark.parametrize("call", [ask, stream])
+@pytest.mark.parametrize("status", [200, 403])
+@pytest.mark.parametrize("body", ["<html>hello</html>", "[]", "{}", '{"id": "a", "verdict": "b", "causes": 1}'])
+def test_what_is_no_response_of_this_api_is_said_to_be_none(
+    call: Callable[[Client], object], status: int, body: str
+) -> None:
+    assert failure_of(call, sends(status, body)).code == "bad_response"
 
 
 def test_a_service_that_does_not_answer_in_time_is_a_timeout() -> None:
@@ -359,26 +315,11 @@ def test_a_service_that_does_not_answer_in_time_is_a_timeout() -> None:
 
     with Scripted(waits) as server:
         started = time.monotonic()
-        with Client(server.url, timeout_s=0.1, retries=0) as client, pytest.raises(ServiceError) as refused:
+        with Client(server.url, timeout_s=0.1) as client, pytest.raises(ServiceError) as refused:
             client.ask("loss is nan")
         release.set()
         assert time.monotonic() - started < 15
     assert refused.value.code == "timeout"
-
-
-@pytest.mark.parametrize(
-    "body", ["<html>hello</html>", "[]", "{}", '{"id": 1}', '{"id": "a", "verdict": "b", "answer": "c", "causes": 1}']
-)
-def test_what_is_no_answer_of_this_api_is_said_to_be_none(body: str) -> None:
-    with Scripted(sends(200, body)) as server, Client(server.url) as client, pytest.raises(ServiceError) as refused:
-        client.ask("loss is nan")
-    assert refused.value.code == "bad_response"
-
-
-def test_an_error_page_of_a_proxy_is_a_bad_response() -> None:
-    with Scripted(sends(403, "<html>")) as server, Client(server.url) as client, pytest.raises(ServiceError) as refused:
-        client.version()
-    assert (refused.value.code, refused.value.status) == ("bad_response", 403)
 
 
 def streamed(text: str) -> Respond:
@@ -393,13 +334,6 @@ def test_a_stream_that_ends_early_is_interrupted() -> None:
         with pytest.raises(ServiceError) as refused:
             list(parts)
     assert refused.value.code == "interrupted"
-
-
-def test_an_error_inside_a_stream_is_raised_with_the_trace_id_of_the_response() -> None:
-    text = 'event: error\ndata: {"error": {"code": "timeout", "message": "busy"}}\n\n'
-    with Scripted(streamed(text)) as server, Client(server.url) as client, pytest.raises(ServiceError) as refused:
-        list(client.stream("loss is nan"))
-    assert (refused.value.code, refused.value.trace_id) == ("timeout", "t9")
 
 
 def test_what_a_newer_or_older_service_sends_differently_does_not_trouble_the_client(client: Client) -> None:
@@ -421,16 +355,6 @@ def test_what_a_newer_or_older_service_sends_differently_does_not_trouble_the_cl
         assert stub.ask("loss is nan").series == ()
 
 
-def test_a_page_instead_of_a_stream_is_a_bad_response() -> None:
-    page = sends(200, "<html>", "text/html")
-    with Scripted(page) as server, Client(server.url) as client, pytest.raises(ServiceError) as refused:
-        list(client.stream("loss is nan"))
-    assert refused.value.code == "bad_response"
-
-
-# --- the rest -------------------------------------------------------------------------------------------------------
-
-
 def test_a_receiver_tells_a_genuine_event_from_a_forged_or_old_one() -> None:
     body = json.dumps({"event": "resolved", "answer_id": "a", "causes": [{"case_id": "c"}], "later": 1}).encode()
     headers = {"X-Trainmedic-Signature": signature("secret", 1000, body)}
@@ -448,12 +372,8 @@ def test_a_receiver_tells_a_genuine_event_from_a_forged_or_old_one() -> None:
         with pytest.raises(ServiceError) as refused:
             verified(given, wrong, secret, now_s=now)
         assert refused.value.code == "bad_signature"
-
-
-def test_a_signed_body_that_is_no_event_is_a_bad_response() -> None:
-    headers = {"X-Trainmedic-Signature": signature("secret", 1000, b"[]")}
     with pytest.raises(ServiceError) as refused:
-        verified(headers, b"[]", "secret", now_s=1000)
+        verified({"X-Trainmedic-Signature": signature("secret", 1000, b"[]")}, b"[]", "secret", now_s=1000)
     assert refused.value.code == "bad_response"
 
 

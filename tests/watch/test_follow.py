@@ -67,10 +67,3 @@ def test_what_an_earlier_run_wrote_can_be_passed_over(path: Path) -> None:
     append(path, b"step 1\n")
     assert file.read() == "step 1\n"
     file.close()
-
-
-def test_binary_junk_is_no_error(path: Path) -> None:
-    append(path, b"\xff\xfe\x00ok\n")
-    file = GrowingFile(path)
-    assert "ok" in file.read()
-    file.close()

@@ -131,14 +131,8 @@ def test_what_follows_from_a_failure_is_not_told_again() -> None:
     run.writes(TRACE)
     run.waits(QUIET_S + 0.1)
     assert len(run.told) == 1
-
-
-def test_another_cause_is_told_too() -> None:
-    run = Run()
-    run.writes(BROKEN)
-    run.waits(QUIET_S + 0.1)
     run.case = "another-case"
-    run.writes(TRACE)
+    run.writes(TRACE.replace("Value", "Type"))
     run.waits(QUIET_S + 0.1)
     assert len(run.told) == 2
 
@@ -201,13 +195,3 @@ def test_how_often_a_row_is_logged_is_read_from_the_configuration() -> None:
     script = "from transformers import TrainingArguments\nargs = TrainingArguments(output_dir='o', logging_steps=5)\n"
     assert logging_steps((Attachment(name="t.py", content=script),)) == 5
     assert logging_steps(()) is None
-
-
-def test_a_sentence_of_the_log_is_no_sign() -> None:
-    assert alarm("set logging_nan_inf_filter to see nan values\nusing error handler\n", "x.log") is None
-
-
-def test_signs_known_already_are_passed_over() -> None:
-    first = alarm(BROKEN, "x.log")
-    assert first is not None
-    assert alarm(BROKEN, "x.log", first.kinds) is None

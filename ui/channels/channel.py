@@ -107,6 +107,14 @@ class Destination(Protocol):
         """Take back what `begin` and `show` left unfinished. Never raises."""
 
 
+def as_map(value: object) -> Json:
+    return value if isinstance(value, Mapping) else {}
+
+
+def as_maps(value: object) -> Sequence[Json]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
 def conversation_id(channel: str, key: str, *place: str) -> str:
     """The conversation's id in the history. Keyed: knowing a place must not give access to its texts."""
     name = "/".join(place)

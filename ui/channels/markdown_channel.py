@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -35,6 +36,17 @@ class Refused(Exception):
         super().__init__(code)
         self.status = status
         self.code = code
+
+
+def object_of(body: bytes) -> Json:
+    """The JSON object in a request. Raises `Refused`."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise Refused(400, "malformed")
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

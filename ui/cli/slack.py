@@ -64,8 +64,6 @@ async def _by_socket(settings: Settings) -> None:
             await stack.enter_async_context(start())
         bot = await stack.enter_async_context(SlackBot(service.context))
         print(f"trainmedic answers in Slack (team {bot.identity.team}, Socket Mode)", file=sys.stderr, flush=True)
-        for scope in bot.identity.missing:
-            print(f"missing permission: {scope}", file=sys.stderr)
         await stop.wait()
         print("finishing the open questions", file=sys.stderr, flush=True)
 

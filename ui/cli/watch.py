@@ -2,10 +2,10 @@
 
 Examples: trainmedic watch train.log --config train.sh --config ds.json
           kubectl logs -f POD | trainmedic watch -
-          trainmedic watch --config env.txt --slack '#runs' -- accelerate launch train.py --config cfg.yaml
+          trainmedic watch --config env.txt -- accelerate launch train.py --config cfg.yaml
 
 The configuration is checked before the launch. Each failure is reported once, with its step: on standard error, and to
-Slack or a webhook if given. With a command, its output passes through and its exit code is returned.
+a webhook if given. With a command, its output passes through and its exit code is returned.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from trainmedic.kb.errors import InvalidRequest, InvalidSettings, NotFound
+from trainmedic.kb.errors import InvalidRequest, NotFound
 from trainmedic.kb.model.place import Attachment
 from trainmedic.ui.cli import FAILED, FINDINGS
 from trainmedic.ui.cli._input import STDIN, STDIN_NAME, attachments, key_of, language_of
@@ -47,7 +47,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", action="append", default=[], metavar="FILE", help="file that belongs to the run")
     parser.add_argument("--strict", action="store_true", help="do not launch if the check finds an error")
     parser.add_argument("--once", action="store_true", help="read LOG once and exit instead of following it")
-    parser.add_argument("--slack", metavar="CHANNEL", help="also post to this channel (needs SLACK_BOT_TOKEN)")
     parser.add_argument(
         "--webhook",
         metavar="URL",
@@ -98,12 +97,6 @@ def notifier(options: argparse.Namespace, settings: Settings) -> Notifier:
     from trainmedic.ui.watch import notify
 
     notifiers: list[Notifier] = [notify.to_terminal]
-    if options.slack:
-        token = settings.slack_bot_token.get_secret_value()
-        if not token:
-            raise InvalidSettings("--slack needs a bot token", hint="set SLACK_BOT_TOKEN")
-        url, public = settings.slack_api_url, settings.public_url
-        notifiers.append(notify.to_slack(options.slack, token, url, public_url=public, buttons=bool(options.server)))
     if options.webhook:
         notifiers.append(notify.to_webhook(options.webhook, settings.webhook_secret.get_secret_value()))
     return notify.all_of(notifiers)

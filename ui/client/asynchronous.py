@@ -9,7 +9,6 @@ from typing import Any, Protocol, Self, TypeVar
 
 import httpx
 from httpx_sse import EventSource
-from tenacity import AsyncRetrying
 
 from trainmedic.service.api.resources import (
     CaseDocument,
@@ -31,9 +30,9 @@ from trainmedic.service.api.resources import (
     Versions,
 )
 from trainmedic.ui.client import requests
+from trainmedic.ui.client.failure import ServiceError
 from trainmedic.ui.client.models import Answer, Audit, Delta, Diff, Report, Step
 from trainmedic.ui.client.requests import (
-    Call,
     Files,
     Language,
     Mode,
@@ -58,22 +57,18 @@ class Page(Protocol[Item]):
 class AsyncClient:
     """Calls one service. Close it, or use it with ``async with``.
 
-    ``timeout_s`` bounds each wait: to connect, and for the next bytes. Reads that fail for a moment (no connection,
-    429, 502, 503, 504) are repeated up to ``retries`` times; questions, checks, searches and feedback never are.
-    Every method raises `ServiceError` and, except for misuse, nothing else.
+    ``timeout_s`` bounds each wait: to connect, and for the next bytes. Nothing is repeated. Every method raises
+    `ServiceError` and, except for misuse, nothing else.
     """
 
     def __init__(
-        self,
-        base_url: str = "http://127.0.0.1:8000",
-        *,
-        api_key: str | None = None,
-        timeout_s: float = 60.0,
-        retries: int = 2,
+        self, base_url: str = "http://127.0.0.1:8000", *, api_key: str | None = None, timeout_s: float = 60.0
     ) -> None:
         self._base_url = base_url
-        self._retries = retries
-        self._http = httpx.AsyncClient(**requests.options(base_url, api_key, timeout_s))
+        headers = {"User-Agent": "trainmedic-client", "Accept": "application/json, text/event-stream"}
+        if api_key:
+            headers["Authorization"] = f"Bearer {api_key}"
+        self._http = httpx.AsyncClient(base_url=base_url, headers=headers, timeout=timeout_s)
 
     async def __aenter__(self) -> Self:
         return self
@@ -117,14 +112,14 @@ class AsyncClient:
             async with self._http.stream("POST", "/v1/ask", json={**body, "stream": True}) as response:
                 if not response.is_success:
                     await response.aread()
-                    raise requests.response_error(response)
+                    raise requests.service_error(response.text, response, status=response.status_code)
                 async for event in EventSource(response).aiter_sse():
                     part = requests.stream_part(event, response)
                     if part is not None:
                         yield part
                     if isinstance(part, Answer):
                         return
-                raise requests.interrupted()
+                raise ServiceError("interrupted", "the stream ended before its answer", hint="ask again")
 
     async def check(self, attachments: Files, *, language: PageLanguage = "en") -> Report:
         """Run the rules alone on the files of one run; nothing is stored."""
@@ -210,23 +205,22 @@ class AsyncClient:
 
     async def delete_conversation(self, conversation_id: str) -> None:
         """Delete a conversation with its answers, its feedback and what others went on with from its links."""
-        path = f"/v1/conversations/{segment(conversation_id)}"
-        await self._send(Call(method="DELETE", path=path, kind=type(None)))
+        await self._send(type(None), "DELETE", f"/v1/conversations/{segment(conversation_id)}")
 
     async def ready(self) -> Readiness:
         """Whether the service can answer, and which parts are down."""
         # An unready service answers 503 with the same body.
-        return await self._send(Call(method="GET", path="/readyz", kind=Readiness, accepted=frozenset({503})))
+        return await self._send(Readiness, "GET", "/readyz", accepted=(503,))
 
     async def version(self) -> Versions:
         """The versions of the service and its knowledge."""
         return await self._get(Versions, "/version")
 
     async def _get(self, kind: type[T], path: str, **params: str | None) -> T:
-        return await self._send(Call(method="GET", path=path, kind=kind, params=without_none(params)))
+        return await self._send(kind, "GET", path, params=without_none(params))
 
     async def _post(self, kind: type[T], path: str, **body: Any) -> T:
-        return await self._send(Call(method="POST", path=path, kind=kind, body=body))
+        return await self._send(kind, "POST", path, json=body)
 
     async def _all(self, kind: type[Page[T]], path: str, **filters: str | None) -> AsyncGenerator[T, None]:
         offset, more = 0, True
@@ -236,13 +230,12 @@ class AsyncClient:
                 yield item
             offset, more = offset + len(page.items), len(page.items) == PAGE_SIZE
 
-    async def _send(self, call: Call[T]) -> T:
+    async def _send(
+        self, kind: type[T], method: str, path: str, *, accepted: tuple[int, ...] = (), **request: Any
+    ) -> T:
         with self._failures():
-            retrying = AsyncRetrying(**call.retrying(self._retries))
-            response: httpx.Response = await retrying(
-                self._http.request, call.method, call.path, json=call.body, params=call.params
-            )
-            return requests.result(call, response)
+            response = await self._http.request(method, path, **request)
+            return requests.result(kind, response, accepted)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 import httpx
 from httpx_sse import ServerSentEvent, SSEError
-from tenacity import retry_if_exception_type, retry_if_result, stop_after_attempt
 
-from trainmedic.kb.retry import backoff, last_outcome
 from trainmedic.ui.client.failure import ServiceError
 from trainmedic.ui.client.models import Answer, Delta, Step, decode
 
@@ -25,35 +22,7 @@ Language = Literal["auto", "en", "zh"]
 PageLanguage = Literal["en", "zh"]
 Mode = Literal["auto", "deterministic", "investigate"]
 Reaction = Literal["up", "down", "resolved"]
-PASSING = frozenset({429, 502, 503, 504})
-"""Statuses of requests that the service did not process."""
-NO_CONTENT = 204
-FIRST_DELAY_S = 0.2
-LONGEST_DELAY_S = 5.0
 _HINT = "is base_url that of trainmedic?"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Generic[T]):
-    """One request. ``accepted`` are error statuses whose body is still of ``kind``."""
-
-    method: str
-    path: str
-    kind: type[T]
-    body: Mapping[str, Any] | None = None
-    params: Mapping[str, str] = field(default_factory=dict)
-    accepted: frozenset[int] = frozenset()
-
-    def retrying(self, retries: int) -> dict[str, Any]:
-        """Options of tenacity. Only reads are repeated: a question may have been answered and stored."""
-        passing = PASSING - self.accepted
-        return {
-            "stop": stop_after_attempt(1 + (retries if self.method == "GET" else 0)),
-            "wait": backoff(FIRST_DELAY_S, LONGEST_DELAY_S),
-            "retry": retry_if_exception_type(httpx.TransportError)
-            | retry_if_result(lambda response: response.status_code in passing),
-            "retry_error_callback": last_outcome,
-        }
 
 
 def read_files(*paths: str | Path) -> dict[str, str | bytes]:
@@ -93,20 +62,12 @@ def segment(id: str) -> str:
     return quote(id, safe="")
 
 
-def options(base_url: str, api_key: str | None, timeout_s: float) -> dict[str, Any]:
-    headers = {"User-Agent": "trainmedic-client", "Accept": "application/json, text/event-stream"}
-    if api_key:
-        headers["Authorization"] = f"Bearer {api_key}"
-    return {"base_url": base_url, "headers": headers, "timeout": httpx.Timeout(timeout_s)}
-
-
-def result(call: Call[T], response: httpx.Response) -> T:
-    """The value in a response. Raises `ServiceError`."""
-    if not response.is_success and response.status_code not in call.accepted:
-        raise response_error(response)
-    # A deletion has nothing to say.
-    text = response.text if response.status_code != NO_CONTENT else "null"
-    return value(call.kind, text, response)
+def result(kind: type[T], response: httpx.Response, accepted: Collection[int] = ()) -> T:
+    """The value in a response. ``accepted``: error statuses whose body is of ``kind`` too. Raises `ServiceError`."""
+    if not response.is_success and response.status_code not in accepted:
+        raise service_error(response.text, response, status=response.status_code)
+    # A deletion has no body.
+    return value(kind, response.text or "null", response)
 
 
 def value(kind: type[T], text: str, response: httpx.Response) -> T:
@@ -123,16 +84,16 @@ def value(kind: type[T], text: str, response: httpx.Response) -> T:
         ) from error
 
 
-def response_error(response: httpx.Response) -> ServiceError:
-    """The error in a response; its body must have been read."""
+def service_error(text: str, response: httpx.Response, *, status: int | None = None) -> ServiceError:
+    """The error that the service reports in a body or in an event of a stream."""
     try:
-        error = dict(response.json()["error"])
-        code, message, hint = str(error["code"]), str(error["message"]), error.get("hint")
+        error = dict(json.loads(text)["error"])
+        code, message = str(error["code"]), str(error["message"])
     except (ValueError, TypeError, KeyError):
-        error, hint = {}, None
-        code, message = "bad_response", f"status {response.status_code} without an error of this API"
+        error, code = {}, "bad_response"
+        message = f"status {response.status_code} without an error of this API"
     trace_id = error.get("trace_id") or response.headers.get("x-trace-id")
-    return ServiceError(code, message, hint=hint, trace_id=trace_id, status=response.status_code)
+    return ServiceError(code, message, hint=error.get("hint"), trace_id=trace_id, status=status)
 
 
 def connection_error(error: httpx.HTTPError | httpx.InvalidURL | httpx.StreamError, base_url: str) -> ServiceError:
@@ -149,23 +110,8 @@ def stream_part(event: ServerSentEvent, response: httpx.Response) -> Delta | Ste
     Raises `ServiceError` for an error reported by the service, and for anything that is not of this API.
     """
     if event.event == "error":
-        raise event_error(event.data, response)
+        raise service_error(event.data, response)
     kinds: dict[str, type[Delta | Step | Answer]] = {"answer.delta": Delta, "answer.step": Step, "answer": Answer}
     # A newer service may send further kinds; an old client must not fail on them.
     kind = kinds.get(event.event)
     return value(kind, event.data, response) if kind is not None else None
-
-
-def event_error(data: str, response: httpx.Response) -> ServiceError:
-    try:
-        error = dict(json.loads(data)["error"])
-    except (ValueError, TypeError, KeyError):
-        return ServiceError("bad_response", "an error event without an error of this API")
-    trace_id = error.get("trace_id") or response.headers.get("x-trace-id")
-    return ServiceError(
-        str(error.get("code", "internal")), str(error.get("message", "")), hint=error.get("hint"), trace_id=trace_id
-    )
-
-
-def interrupted() -> ServiceError:
-    return ServiceError("interrupted", "the stream ended before its answer", hint="ask again")

@@ -52,14 +52,9 @@ class Client:
     """Calls one service, as `AsyncClient` does. Close it, or use it with ``with``. Safe to use from several threads."""
 
     def __init__(
-        self,
-        base_url: str = "http://127.0.0.1:8000",
-        *,
-        api_key: str | None = None,
-        timeout_s: float = 60.0,
-        retries: int = 2,
+        self, base_url: str = "http://127.0.0.1:8000", *, api_key: str | None = None, timeout_s: float = 60.0
     ) -> None:
-        self._client = AsyncClient(base_url, api_key=api_key, timeout_s=timeout_s, retries=retries)
+        self._client = AsyncClient(base_url, api_key=api_key, timeout_s=timeout_s)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Thread | None = None
         self._lock = Lock()

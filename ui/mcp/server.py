@@ -1,4 +1,4 @@
-"""The MCP server: eight read-only tools, resources and prompts over the advisor, for any transport.
+"""The MCP server: eight read-only tools over the advisor, for any transport.
 
 The library speaks the protocol revisions 2026-07-28 and, for older clients, 2025-11-25 and before
 (https://modelcontextprotocol.io/specification). A failed call is a tool error that begins with one of the REST API's
@@ -8,7 +8,7 @@ codes and never repeats the client's input.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from importlib.metadata import version
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from mcp.server import MCPServer
 from mcp.server.caching import CacheHint
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, InputRequiredResult, Tool, ToolAnnotations
 from pydantic import Field, ValidationError
 
@@ -36,8 +36,6 @@ from trainmedic.ui.mcp.local_files import LocalFiles
 from trainmedic.ui.mcp.shapes import CasePage, File, PastedFile, RulePage, narrowed
 
 if TYPE_CHECKING:
-    from trainmedic.kb.engine.rule import Rule
-    from trainmedic.kb.model.case import Case
     from trainmedic.ui.context import AppContext
 
 MAX_QUESTION = 100_000
@@ -47,7 +45,7 @@ MAX_QUERY = 10_000
 MAX_DEFECTS = 50
 """Defects in one result; the most harmful come first."""
 MAX_ID = 200
-# The lists change only with a new release of the service.
+# The list changes only with a new release of the service.
 HOUR_MS = 3_600_000
 # Lets a client call the tools without asking its user each time.
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
@@ -61,6 +59,16 @@ fails and one that works, `explain_message` for one error message, `search_cases
 `get_case` and `explain_rule` for the pages behind an id. \
 Secrets in the input are masked; nothing is executed.
 """
+TITLES = {
+    "diagnose": "Diagnose a training run",
+    "check_config": "Check configuration with the rules",
+    "audit_packages": "Audit packages for known defects",
+    "diff": "Compare a failing run with one that works",
+    "explain_message": "Explain an error message",
+    "search_cases": "Search known cases",
+    "get_case": "Read a case",
+    "explain_rule": "Explain a rule",
+}
 log = logging.getLogger("trainmedic.mcp")
 
 Files = Annotated[
@@ -75,22 +83,6 @@ Id = Annotated[str, Field(json_schema_extra={"maxLength": MAX_ID})]
 
 
 PASTED_FILE = PastedFile.model_json_schema()
-PROMPTS = {
-    "debug_run": (
-        "Find out why a run is broken",
-        "Find out why this LLM training run is broken: {problem}\n"
-        "Collect the launch command, every configuration file, the end of the log with the first error, and "
-        "`pip list`, then call `diagnose` once with all of them. Show the cause with its evidence and the patch; apply "
-        "the patch only if I agree. If the verdict is `need_input`, find out what `missing` names and call it again.",
-    ),
-    "check_before_launch": (
-        "Check a run before it starts",
-        "Before I launch this training run: {problem}\n"
-        "Collect the launch command, every configuration file and `pip list`, call `check_config` with the files and "
-        "`audit_packages` with the package list, and list what to change, most harmful first, each with its patch.",
-    ),
-}
-"""Name: title and text. They are instructions to a model, so they are in one language."""
 
 
 class Server(MCPServer[Any]):
@@ -180,7 +172,7 @@ class Tools:
     ) -> Answer:
         """Find out why an LLM training run is broken, or whether it is: cause, evidence line by line, the smallest \
 patch, what does not help, and what to ask the user for where that is not enough. Send everything pasted."""
-        files = await self._files(attachments, question, MAX_QUESTION)
+        files = await self._files(attachments, question)
         if conversation_id is not None and not (
             0 < len(conversation_id) <= 64 and conversation_id.replace("-", "").replace("_", "").isalnum()
         ):
@@ -214,10 +206,7 @@ patch, what does not help, and what to ask the user for where that is not enough
     ) -> ReportView:
         """Check launch scripts, configs and a pip list against every rule, before or after a run. No search, no \
 language model, nothing stored."""
-        files = await self._files(attachments, "", 0)
-        if not files:
-            raise InvalidRequest("attachments: at least one file")
-        advisor = self._advisor
+        files, advisor = await self._some_files(attachments), self._advisor
         return await self._context.executor(lambda: advisor.check(files, language))
 
     async def audit_packages(
@@ -233,10 +222,7 @@ language model, nothing stored."""
     ) -> AuditView:
         """The known defects of the installed packages, such as silently wrong losses, hangs and crashes, with the \
 releases that have them, workarounds, and the versions to change to. Nothing stored."""
-        files = await self._files(attachments, "", 0)
-        if not files:
-            raise InvalidRequest("attachments: at least one file")
-        advisor = self._advisor
+        files, advisor = await self._some_files(attachments), self._advisor
         view = await self._context.executor(lambda: advisor.audit(files, language))
         return replace(view, defects=view.defects[:MAX_DEFECTS])
 
@@ -251,7 +237,7 @@ releases that have them, workarounds, and the versions to change to. Nothing sto
     ) -> DiffView:
         """What differs between a run that works and one that fails (configs, effective settings, package versions, \
 curves), and what each difference does; those that explain the failure come first. Nothing stored."""
-        files = await self._files([*good, *bad], "", 0)
+        files = await self._files([*good, *bad])
         works, fails = files[: len(good)], files[len(good) :]
         if not works or not fails:
             raise InvalidRequest("good, bad: at least one file each")
@@ -268,7 +254,7 @@ curves), and what each difference does; those that explain the failure come firs
     ) -> MessagesView:
         """What an error message or warning of a training framework says: which code prints it, under which condition \
 and with which of the run's values, which releases have it, and what to change if that is known. No diagnosis."""
-        files = await self._files(attachments, message, MAX_QUESTION)
+        files = await self._files(attachments, message)
         if not message.strip() and not files:
             raise InvalidRequest("message: a message, or attachments")
         advisor = self._advisor
@@ -324,38 +310,19 @@ sources."""
             markdown=render_rule(rule, language),
         )
 
-    async def case_page(self, case_id: str, language: str = "en") -> str:
-        return (await self._page(self.get_case, case_id, language)).markdown
+    async def _some_files(self, files: list[File]) -> tuple[Attachment, ...]:
+        if not files:
+            raise InvalidRequest("attachments: at least one file")
+        return await self._files(files)
 
-    async def rule_page(self, rule_id: str, language: str = "en") -> str:
-        return (await self._page(self.explain_rule, rule_id, language)).markdown
-
-    async def _page(self, read: Any, id: str, language: str) -> CasePage | RulePage:
-        if language not in ("en", "zh"):
-            raise ResourceNotFoundError("invalid_request: language is en or zh")
-        try:
-            page: CasePage | RulePage = await read(id, language)
-        except NotFound as error:
-            raise ResourceNotFoundError(error_line(error)) from None
-        return page
-
-    async def case_index(self) -> str:
-        return self._index(self._advisor.knowledge.case_pages.values())
-
-    async def rule_index(self) -> str:
-        return self._index(self._advisor.knowledge.rules.rules)
-
-    def _index(self, pages: Iterable[Case | Rule]) -> str:
-        return "".join(f"- `{page.id}`: {page.title.en}\n" for page in sorted(pages, key=lambda page: page.id))
-
-    async def _files(self, files: list[File] | None, question: str, longest: int) -> tuple[Attachment, ...]:
+    async def _files(self, files: list[File] | None, question: str = "") -> tuple[Attachment, ...]:
         """The attachments, of which those with a path are read here. Raises `TooLarge` and what `LocalFiles` does."""
         files = files or []
         most = self._context.settings.max_attachments
         if len(files) > most:
             raise TooLarge(f"{len(files)} attachments; at most {most} in one call")
-        if len(question) > longest:
-            raise TooLarge(f"the question is longer than {longest} characters", hint="send logs as attachments")
+        if len(question) > MAX_QUESTION:
+            raise TooLarge(f"the question is longer than {MAX_QUESTION} characters", hint="send logs as attachments")
         if sum(len(file.content or "") + len(file.name) for file in files) > MAX_CHARACTERS:
             raise TooLarge(
                 f"the attachments are longer than {MAX_CHARACTERS} characters", hint="send the end of the log"
@@ -383,53 +350,12 @@ def make_server(context: AppContext, roots: Sequence[Path] = ()) -> Server:
         instructions=INSTRUCTIONS,
         version=version("trainmedic"),
         log_level="WARNING",
-        cache_hints={
-            method: CacheHint(ttl_ms=HOUR_MS, scope="public")
-            for method in ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
-        },
+        cache_hints={"tools/list": CacheHint(ttl_ms=HOUR_MS, scope="public")},
     )
     server.reads_files = bool(roots)
     tools = Tools(context, LocalFiles(roots))
-    titles = {
-        "diagnose": "Diagnose a training run",
-        "check_config": "Check configuration with the rules",
-        "audit_packages": "Audit packages for known defects",
-        "diff": "Compare a failing run with one that works",
-        "explain_message": "Explain an error message",
-        "search_cases": "Search known cases",
-        "get_case": "Read a case",
-        "explain_rule": "Explain a rule",
-    }
-    for name, title in titles.items():
+    for name, title in TITLES.items():
         server.tool(name=name, title=title, annotations=READS, structured_output=True)(
             narrowed(name, getattr(tools, name))
         )
-    pages = {"case": tools.case_page, "rule": tools.rule_page}
-    for kind, read in pages.items():
-        server.resource(
-            f"{kind}://{{{kind}_id}}{{?language}}",
-            name=kind,
-            title=f"A {kind}",
-            description=f"A {kind}'s page; ?language=zh for Chinese",
-            mime_type="text/markdown",
-        )(read)
-    for kind, listed in {"case": tools.case_index, "rule": tools.rule_index}.items():
-        server.resource(
-            f"index://{kind}s",
-            name=f"{kind}s",
-            title=f"All {kind}s",
-            description=f"The id and the title of every {kind}",
-            mime_type="text/markdown",
-        )(listed)
-    for name, (title, text) in PROMPTS.items():
-        server.prompt(name=name, title=title, description=title)(_prompt(text))
     return server
-
-
-def _prompt(text: str) -> Callable[[str], str]:
-    def prompt(
-        problem: Annotated[str, Field(description="what is seen, and where the run's files are")],
-    ) -> str:
-        return text.format(problem=problem)
-
-    return prompt

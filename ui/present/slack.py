@@ -8,13 +8,11 @@ filled up to `MESSAGE` and continued in the next one. Nothing is cut.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote as percent
 
-from trainmedic.kb.lazy import regex
 from trainmedic.service.answer.messages import messages as answer_messages
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answer.schema import markdown as markdown_of
@@ -33,7 +31,7 @@ ELEMENT = 1_000
 ELEMENTS = 10
 CONSIDERED = 4
 """Lines on what else was considered."""
-FEEDBACK, RESOLVED, HUMAN, SHARE = (f"trainmedic_{name}" for name in ("feedback", "resolved", "human", "share"))
+FEEDBACK, RESOLVED = "trainmedic_feedback", "trainmedic_resolved"
 """What clicks are called."""
 GROUNDED = ("answered", "no_fault")
 """Verdicts that rest on a case or on a clean check."""
@@ -52,17 +50,13 @@ class Extras:
     """Everything in a message besides the answer.
 
     ``public_url`` is the address of the web pages, if public. ``not_read`` names skipped files with the reason.
-    ``beside`` are blocks between answer and small print. ``human`` and ``share`` add those buttons; ``asker`` is the
-    user who asked.
+    ``beside`` are blocks between answer and small print.
     """
 
     public_url: str = ""
     not_read: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     beside: tuple[Block, ...] = ()
-    human: bool = False
-    share: bool = False
-    asker: str = ""
 
 
 def render_answer(answer: Answer, extras: Extras = Extras()) -> tuple[Reply, ...]:
@@ -78,7 +72,7 @@ def footer(answer: Answer, extras: Extras) -> list[Block]:
         *extras.beside,
         *small_print(sources(answer, extras)),
         *small_print(remarks(answer, extras)),
-        *buttons(answer, extras),
+        *buttons(answer),
     ]
 
 
@@ -194,21 +188,20 @@ def small_print(lines: Sequence[str]) -> list[Block]:
     ]
 
 
-def buttons(answer: Answer, extras: Extras) -> list[Block]:
-    language, id = answer.language, answer.id
-    named = {"answer": id, "asker": extras.asker, "language": language}
-    thumbs = {
-        "type": "feedback_buttons",
-        "action_id": FEEDBACK,
-        "positive_button": _half("up", named, language),
-        "negative_button": _half("down", named, language),
-    }
-    drawn = [_button(RESOLVED, "resolved", named, language)]
-    if extras.human:
-        drawn.append(_button(HUMAN, "human", named, language))
-    if extras.share:
-        drawn.insert(0, _button(SHARE, "share", named, language))
-    return [{"type": "context_actions", "elements": [thumbs]}, {"type": "actions", "elements": drawn}]
+def buttons(answer: Answer) -> list[Block]:
+    up, down, resolved = (
+        {
+            "text": {"type": "plain_text", "text": messages(f"slack.buttons.{reaction}", answer.language)},
+            "value": json.dumps({"answer": answer.id, "language": answer.language, "reaction": reaction}),
+            "accessibility_label": messages(f"slack.buttons.{reaction}", answer.language),
+        }
+        for reaction in ("up", "down", "resolved")
+    )
+    thumbs = {"type": "feedback_buttons", "action_id": FEEDBACK, "positive_button": up, "negative_button": down}
+    return [
+        {"type": "context_actions", "elements": [thumbs]},
+        {"type": "actions", "elements": [{"type": "button", "action_id": RESOLVED, **resolved}]},
+    ]
 
 
 def markdown(text: str) -> Block:
@@ -218,6 +211,11 @@ def markdown(text: str) -> Block:
 def section(text: str) -> Block:
     """A block of mrkdwn; ``text`` is escaped already."""
     return {"type": "section", "text": {"type": "mrkdwn", "text": text}, "expand": True}
+
+
+def short_reply(text: str) -> Reply:
+    """A short message of our own; ``text`` is escaped already."""
+    return Reply(text=text, blocks=(section(text),))
 
 
 def is_button(block: Block) -> bool:
@@ -232,25 +230,3 @@ def weight(block: Block) -> int:
         return sum(len(element["text"]) for element in block["elements"])
     text = block["text"]
     return len(text if isinstance(text, str) else text["text"])
-
-
-def _half(reaction: str, named: Mapping[str, str], language: str) -> Block:
-    words = messages(f"slack.buttons.{reaction}", language)
-    return {
-        "text": {"type": "plain_text", "text": words},
-        "value": json.dumps({**named, "reaction": reaction}),
-        "accessibility_label": words,
-    }
-
-
-def _button(action_id: str, name: str, named: Mapping[str, str], language: str) -> Block:
-    label = {"type": "plain_text", "text": messages(f"slack.buttons.{name}", language)}
-    return {"type": "button", "action_id": action_id, "text": label, "value": json.dumps(dict(named))}
-
-
-_STYLE = regex(r"\*\*|`|^#+ |^> ?", re.MULTILINE)
-
-
-def plain(markdown_text: str) -> str:
-    """Markdown without its marks, on one line."""
-    return " ".join(_STYLE.sub("", markdown_text).split())

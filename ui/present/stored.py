@@ -15,9 +15,6 @@ _ANSWERS = TypeAdapter(Answer)
 
 def answer_from(body: Mapping[str, Any]) -> Answer:
     """The answer in a decoded JSON object. Raises `pydantic.ValidationError`."""
-    return with_sections(_ANSWERS.validate_python(body))
-
-
-def with_sections(answer: Answer) -> Answer:
-    """The answer; one of an older release has no sections, so its text becomes one."""
+    answer = _ANSWERS.validate_python(body)
+    # One of an older release has no sections, so its text becomes one.
     return answer if answer.sections else replace(answer, sections=(Section(kind="text", body=answer.answer),))

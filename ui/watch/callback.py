@@ -33,8 +33,8 @@ FIRST_LOOK = 16
 
 
 class TrainmedicCallback(TrainerCallback):
-    """``server`` is a service to ask, with ``key``; by default the knowledge installed here answers. ``slack`` is a
-    channel (the token is SLACK_BOT_TOKEN), ``webhook`` a URL. ``notifiers`` are further functions of the diagnosis.
+    """``server`` is a service to ask, with ``key``; by default the knowledge installed here answers. ``webhook`` is
+    a URL, of apprise too. ``notifiers`` are further functions of the diagnosis.
 
     Never raises into the run, and never stops it.
     """
@@ -44,14 +44,12 @@ class TrainmedicCallback(TrainerCallback):
         *,
         server: str = "",
         key: str | None = None,
-        slack: str = "",
         webhook: str = "",
         language: Literal["en", "zh"] = "en",
         notifiers: Sequence[notify.Notifier] = (),
     ) -> None:
         self._server = server
         self._key = key
-        self._slack = slack
         self._webhook = webhook
         self._language: Literal["en", "zh"] = language
         self._notifiers = tuple(notifiers)
@@ -75,9 +73,6 @@ class TrainmedicCallback(TrainerCallback):
             load = partial(_load_advisor, settings)
             diagnose = diagnosing.source(load, self._language, self._server, self._key)
             notifiers = [notify.to_terminal, *self._notifiers]
-            if self._slack:
-                token, url = settings.slack_bot_token.get_secret_value(), settings.slack_api_url
-                notifiers.append(notify.to_slack(self._slack, token, url, public_url=settings.public_url))
             if self._webhook:
                 notifiers.append(notify.to_webhook(self._webhook))
             self._watcher = Watcher(LOG, configuration, diagnose, notify.all_of(notifiers))

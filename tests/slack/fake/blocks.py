@@ -1,12 +1,9 @@
-"""Slack's limits on blocks and metadata: those of single blocks as slack_sdk knows them, and those of a message.
+"""Slack's limits on blocks: those of single blocks as slack_sdk knows them, and those of a message.
 
 The size of all blocks together is undocumented (bolt-js issue 2509).
 """
 
 from __future__ import annotations
-
-import json
-from typing import Any
 
 from slack_sdk.errors import SlackObjectFormationError
 from slack_sdk.models.blocks import Block
@@ -16,7 +13,6 @@ from tests.slack.fake.model import Json, Refused, block_texts
 MARKDOWN_TOTAL = 12_000
 ALL_TEXT = 13_200
 MESSAGE_BLOCKS = 50
-METADATA_BYTES = 16_000
 TEXT_OBJECT = 3_000
 
 
@@ -63,14 +59,3 @@ def stored(blocks: list[Json]) -> list[Json]:
 def rich(text: str) -> Json:
     section = {"type": "rich_text_section", "elements": [{"type": "text", "text": text}]}
     return {"type": "rich_text", "elements": [section]}
-
-
-def check_metadata(metadata: Any) -> Json | None:
-    """A message's metadata, or a refusal."""
-    if metadata is None:
-        return None
-    if not isinstance(metadata, dict) or not metadata.get("event_type") or "event_payload" not in metadata:
-        raise Refused("invalid_metadata_format")
-    if len(json.dumps(metadata)) > METADATA_BYTES:
-        raise Refused("metadata_too_large")
-    return metadata

@@ -20,6 +20,9 @@ from slack_sdk.signature import SignatureVerifier
 from tests.slack.fake.model import APP, Attempt, Delivery, HttpReply, Json
 from tests.slack.fake.workspace import Workspace
 
+ACK_WITHIN_S = 3.0
+RETRY_WAITS_S = (0.0, 60.0, 300.0)
+
 
 class Link:
     """One WebSocket connection. ``retired`` after a disconnect message: nothing new goes over it."""
@@ -31,17 +34,12 @@ class Link:
 
 
 class Courier:
-    """Sends payloads, and keeps what happened to them. It runs on the fake's event loop.
+    """Sends payloads, and keeps what happened to them. It runs on the fake's event loop."""
 
-    ``ghosts`` are half-open connections, each of which swallows its share of the payloads.
-    """
-
-    def __init__(self, workspace: Workspace, ack_within_s: float, retry_waits_s: tuple[float, ...]) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self.ack_within_s, self.retry_waits_s = ack_within_s, retry_waits_s
         self.links: list[Link] = []
         self.opened = 0
-        self.ghosts = 0
         self.target: str | None = None
         """The address of HTTP deliveries."""
         self._tickets: set[str] = set()
@@ -69,8 +67,8 @@ class Courier:
         link = Link(socket, request)
         self.links.append(link)
         self.opened += 1
-        count = len(self.links) + self.ghosts
-        await socket.send_json({"type": "hello", "num_connections": count, "connection_info": {"app_id": APP}})
+        hello = {"type": "hello", "num_connections": len(self.links), "connection_info": {"app_id": APP}}
+        await socket.send_json(hello)
         self._changed()
         try:
             async for frame in socket:
@@ -112,11 +110,7 @@ class Courier:
 
     async def _by_socket(self, delivery: Delivery, attempt: Attempt) -> str:
         usable = [link for link in self.links if not link.retired]
-        place = next(self._turn) % (len(usable) + self.ghosts)
-        if place >= len(usable):
-            await asyncio.sleep(self.ack_within_s)
-            return "timeout"
-        link, acknowledged = usable[place], asyncio.Event()
+        link, acknowledged = usable[next(self._turn) % len(usable)], asyncio.Event()
         envelope = {
             "envelope_id": attempt.id,
             "type": delivery.kind,
@@ -128,7 +122,7 @@ class Courier:
         await link.socket.send_json(envelope)
         waits = [asyncio.ensure_future(event.wait()) for event in (acknowledged, link.closed)]
         try:
-            await asyncio.wait(waits, timeout=self.ack_within_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, timeout=ACK_WITHIN_S, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for wait in waits:
                 wait.cancel()
@@ -180,7 +174,7 @@ class Courier:
             "X-Slack-Request-Timestamp": stamp,
             "X-Slack-Signature": str(signature),
         }
-        timeout = aiohttp.ClientTimeout(total=self.ack_within_s)
+        timeout = aiohttp.ClientTimeout(total=ACK_WITHIN_S)
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
             session.post(url, data=raw.encode(), headers={**signed, **(headers or {})}) as answer,
@@ -190,7 +184,7 @@ class Courier:
     # ── deliveries ───────────────────────────────────────────────────────────────────────────────────────────────────
     def send(self, delivery: Delivery, *, again: bool = False) -> None:
         """Begin a delivery, or one more attempt of it."""
-        retries = () if again or delivery.kind != "events_api" else self.retry_waits_s
+        retries = () if again or delivery.kind != "events_api" else RETRY_WAITS_S
         self._begin(self._deliver(delivery, (0.0, *retries)))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:

@@ -12,13 +12,11 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from tests.slack.fake.blocks import check_blocks, stored
 from tests.slack.fake.courier import Courier
 from tests.slack.fake.files import FileServer
 from tests.slack.fake.methods import content, permit
 from tests.slack.fake.model import (
     ANN,
-    BOT,
     BOT_USER,
     GENERAL,
     HISTORY_SCOPES,
@@ -49,22 +47,19 @@ from tests.slack.fake.payloads import (
 )
 from tests.slack.fake.workspace import RESPONSE_USES, Workspace
 
-LISTS = ("blocks", "metadata", "prompts", "chunks")
+LISTS = ("blocks", "chunks")
 """Arguments that come as JSON in a form."""
 POLL_S = 0.005
 
 
 class LocalSlack:
-    """A workspace between ``with`` and its end.
+    """A workspace between ``with`` and its end."""
 
-    ``ack_within_s`` and ``retry_waits_s`` are Slack's unless a test of late answers shortens them.
-    """
-
-    def __init__(self, *, ack_within_s: float = 3.0, retry_waits_s: tuple[float, ...] = (0.0, 60.0, 300.0)) -> None:
+    def __init__(self) -> None:
         self.world = Workspace()
         self.world.on_post = self._own_post
         self.deliveries: list[Delivery] = []
-        self._courier = Courier(self.world, ack_within_s, retry_waits_s)
+        self._courier = Courier(self.world)
         self._files = FileServer(self.world)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="local-slack", daemon=True)
@@ -168,17 +163,12 @@ class LocalSlack:
             return web.Response(status=404, text="used_url")
         target.uses += 1
         args = json.loads(await request.read())
-        if args.get("delete_original"):
-            assert target.source is not None
-            self.world.remove(target.source)
-            return web.json_response({"ok": True})
         try:
             message = content(args)
         except Refused as refused:
             self.world.refuse("response_url", refused.error, refused.detail)
             return web.Response(status=400, text=refused.error)
-        reader = None if args.get("response_type") == "in_channel" else target.user
-        self.world.write(target.channel, args, message, thread_ts=args.get("thread_ts"), ephemeral_to=reader)
+        self.world.write(target.channel, args, message, ephemeral_to=target.user)
         return web.json_response({"ok": True})
 
     # ── addresses and tokens ─────────────────────────────────────────────────────────────────────────────────────────
@@ -212,15 +202,6 @@ class LocalSlack:
     def disconnect(self, reason: str = "warning") -> None:
         """Tell all connections to go; ``cut`` breaks them."""
         asyncio.run_coroutine_threadsafe(self._courier.disconnect(reason), self._loop).result(PATIENCE_S)
-
-    @property
-    def ghosts(self) -> int:
-        """Half-open connections that swallow payloads."""
-        return self._courier.ghosts
-
-    @ghosts.setter
-    def ghosts(self, number: int) -> None:
-        self._courier.ghosts = number
 
     # ── HTTP ─────────────────────────────────────────────────────────────────────────────────────────────────────────
     def send_to(self, url: str) -> None:
@@ -287,13 +268,6 @@ class LocalSlack:
         if self._hears(message.channel):
             posted = what == "posted"
             self.event(message_event(self.world, message) if posted else hidden_event(self.world, what, message))
-
-    def bot_said(self, text: str, *, blocks: Sequence[Json]) -> Message:
-        """A message of an earlier release of the bot."""
-        checked = stored(check_blocks(list(blocks)))
-        message = Message(channel=GENERAL, ts=self.world.new_ts(), user=BOT_USER, bot_id=BOT, text=text, blocks=checked)
-        self.world.messages.append(message)
-        return message
 
     def edits(self, ts: str, text: str) -> Delivery:
         """A user changes a message."""

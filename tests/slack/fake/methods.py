@@ -10,7 +10,7 @@ import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.slack.fake.blocks import ALL_TEXT, MARKDOWN_TOTAL, check_blocks, check_metadata, rich, stored
+from tests.slack.fake.blocks import ALL_TEXT, MARKDOWN_TOTAL, check_blocks, rich, stored
 from tests.slack.fake.model import (
     BOT,
     BOT_USER,
@@ -81,7 +81,7 @@ def missing_scope(workspace: Workspace, scope: str) -> Refused:
 
 
 def content(args: Json, *, most: int = TEXT_MOST) -> Json:
-    """The checked text, blocks, Markdown and metadata of a call: fields of a `Message`."""
+    """The checked text, blocks and Markdown of a call: fields of a `Message`."""
     text, blocks = str(args.get("text") or ""), check_blocks(args.get("blocks") or [])
     if not text and not blocks:
         raise Refused("no_text")
@@ -91,7 +91,6 @@ def content(args: Json, *, most: int = TEXT_MOST) -> Json:
         "text": text,
         "blocks": stored(blocks),
         "markdown": "\n".join(block["text"] for block in blocks if block["type"] == "markdown"),
-        "metadata": check_metadata(args.get("metadata")),
     }
 
 
@@ -136,10 +135,7 @@ def update(workspace: Workspace, args: Json) -> Json:
     if message.ts in workspace.streams:
         streaming = workspace.streams[message.ts].state == "streaming"
         raise Refused("streaming_state_conflict" if streaming else "block_mismatch")
-    updated = content(args, most=UPDATE_MOST)
-    if "metadata" not in args:
-        del updated["metadata"]
-    workspace.edit(message, updated, args)
+    workspace.edit(message, content(args, most=UPDATE_MOST), args)
     return {"channel": message.channel, "ts": message.ts, "message": message.wire()}
 
 
@@ -158,18 +154,6 @@ def post_ephemeral(workspace: Workspace, args: Json) -> Json:
     thread_ts = root_of(workspace, channel, args.get("thread_ts"))
     message = workspace.write(channel.id, args, content(args), thread_ts=thread_ts, ephemeral_to=args["user"])
     return {"message_ts": message.ts}
-
-
-@method("chat.getPermalink", "channel", "message_ts", per_minute=1000, scope="")
-def permalink(workspace: Workspace, args: Json) -> Json:
-    message = workspace.find(workspace.joined(args["channel"]).id, args["message_ts"])
-    if message is None:
-        raise Refused("message_not_found")
-    name = message.ts.replace(".", "")
-    return {
-        "channel": message.channel,
-        "permalink": f"https://local.slack.com/archives/{message.channel}/p{name}",
-    }
 
 
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -296,9 +280,6 @@ def replies(workspace: Workspace, args: Json) -> Json:
     page = messages[start : start + limit]
     parent = messages[0]
     wired = [message.wire() for message in (page if page[0] is parent else [parent, *page])]
-    for body in wired:
-        if args.get("include_all_metadata") not in ("1", True, "true"):
-            body.pop("metadata", None)
     more = start + limit < len(messages)
     cursor = base64.b64encode(str(start + limit).encode()).decode() if more else ""
     return {"messages": wired, "has_more": more, "response_metadata": {"next_cursor": cursor}}

@@ -139,7 +139,6 @@ class Message:
     blocks: list[Json] = field(default_factory=list)
     files: list[Json] = field(default_factory=list)
     markdown: str = ""
-    metadata: Json | None = None
     subtype: str | None = None
     ephemeral_to: str | None = None
     sent: Json = field(default_factory=dict)
@@ -157,7 +156,6 @@ class Message:
             "app_id": APP if self.bot_id else None,
             "blocks": self.blocks,
             "files": self.files,
-            "metadata": self.metadata,
             "subtype": self.subtype,
         }
         body = {"type": "message", "user": self.user, "text": self.text, "ts": self.ts, "team": TEAM}
@@ -174,7 +172,7 @@ def block_texts(value: object) -> list[str]:
     for name, inner in value.items():
         if name in ("text", "title", "details", "output") and isinstance(inner, str):
             texts.append(inner)
-        elif name not in ("confirm", "metadata", "style"):
+        elif name not in ("confirm", "style"):
             texts.extend(block_texts(inner))
     return texts
 

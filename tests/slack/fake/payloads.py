@@ -109,7 +109,7 @@ def interaction(workspace: Workspace, kind: str, message: Message, user: str) ->
         "api_app_id": APP,
         "trigger_id": workspace.new_id("trigger"),
         "is_enterprise_install": False,
-        "response_url": workspace.new_response_url(message.channel, user, message),
+        "response_url": workspace.new_response_url(message.channel, user),
         "channel": workspace.channels[message.channel].wire,
     }
 

@@ -36,8 +36,8 @@ RESPONSE_USES = 5
 
 
 class ResponseUrl:
-    def __init__(self, channel: str, user: str, source: Message | None) -> None:
-        self.channel, self.user, self.source = channel, user, source
+    def __init__(self, channel: str, user: str) -> None:
+        self.channel, self.user = channel, user
         self.uses = 0
 
 
@@ -77,9 +77,9 @@ class Workspace:
             self._last_ts = max(int(time.time() * 1_000_000), self._last_ts + 1)
             return f"{self._last_ts // 1_000_000}.{self._last_ts % 1_000_000:06d}"
 
-    def new_response_url(self, channel: str, user: str, source: Message | None = None) -> str:
+    def new_response_url(self, channel: str, user: str) -> str:
         name = self.new_id("R")
-        self.response_urls[name] = ResponseUrl(channel, user, source)
+        self.response_urls[name] = ResponseUrl(channel, user)
         return f"{self.base}/response/{name}"
 
     def dm_of(self, user: str) -> Channel:

@@ -8,12 +8,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
 
-from trainmedic.ui.channels.channel import File, Json
-from trainmedic.ui.channels.markdown_channel import BotMessage, Reception, Refused
+from trainmedic.ui.channels.channel import File, Json, as_map, as_maps
+from trainmedic.ui.channels.markdown_channel import BotMessage, Reception, Refused, object_of
 
 MAX_AGE_S = 3_600.0
 DIRECT = "1"
@@ -31,13 +29,7 @@ def receive(headers: Mapping[str, str], body: bytes, secret: str, now: float) ->
         raise Refused(401, "wrong_signature")
     if abs(now - int(timestamp) / 1000) > MAX_AGE_S:
         raise Refused(401, "too_old")
-    try:
-        event = json.loads(body)
-    except (ValueError, RecursionError):
-        raise Refused(400, "malformed") from None
-    if not isinstance(event, dict):
-        raise Refused(400, "malformed")
-    return Reception(message=message_of(event))
+    return Reception(message=message_of(object_of(body)))
 
 
 def signature(timestamp: str, secret: str) -> bytes:
@@ -51,22 +43,22 @@ def message_of(event: Json) -> BotMessage | None:
     id, webhook = str(event.get("msgId") or ""), str(event.get("sessionWebhook") or "")
     if not id or not webhook:
         return None
-    kind, content, text = str(event.get("msgtype") or ""), _map(event.get("content")), _map(event.get("text"))
-    replied = _map(text.get("repliedMsg"))
+    kind, content, text = str(event.get("msgtype") or ""), as_map(event.get("content")), as_map(event.get("text"))
+    replied = as_map(text.get("repliedMsg"))
     return BotMessage(
         id=id,
         chat=str(event.get("conversationId") or ""),
         user=str(event.get("senderStaffId") or event.get("senderId") or ""),
         text=str(text.get("content") or "").strip() if kind == "text" else _rich(content),
         direct=event.get("conversationType") == DIRECT,
-        quoted=str(_map(replied.get("content")).get("text") or "").strip(),
+        quoted=str(as_map(replied.get("content")).get("text") or "").strip(),
         files=tuple(_files(kind, content)),
         reply=webhook,
     )
 
 
 def _rich(content: Json) -> str:
-    return "".join(str(item.get("text") or "") for item in _maps(content.get("richText"))).strip()
+    return "".join(str(item.get("text") or "") for item in as_maps(content.get("richText"))).strip()
 
 
 def _files(kind: str, content: Json) -> Iterator[File]:
@@ -75,14 +67,6 @@ def _files(kind: str, content: Json) -> Iterator[File]:
         yield File(name=name, source={"code": str(content.get("downloadCode") or "")})
     elif kind in MEDIA:
         yield File(name=kind, source={})
-    for item in _maps(content.get("richText")):
+    for item in as_maps(content.get("richText")):
         if item.get("type") == "picture":
             yield File(name="picture", source={})
-
-
-def _map(value: Any) -> Json:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _maps(value: Any) -> Sequence[Json]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

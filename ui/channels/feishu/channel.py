@@ -12,36 +12,29 @@ import httpx
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.observers.destination import inert
-from trainmedic.service.settings import MEBIBYTE, Settings
-from trainmedic.ui.channels.access_token import AccessToken
+from trainmedic.service.settings import Settings
+from trainmedic.ui.channels.api import PlatformApi
 from trainmedic.ui.channels.channel import ChannelFailed, File, Json, NotRead
 from trainmedic.ui.channels.feishu import events
-from trainmedic.ui.channels.files import Downloads
 from trainmedic.ui.channels.markdown_channel import BotMessage, Reception
 
-TIMEOUT_S = 10.0
 TOKEN_EXPIRED = frozenset({99991661, 99991663, 99991664, 99991668})
 TOO_OFTEN = frozenset({99991400, 230020})
 RETRY_S = (1.0, 3.0)
 
 
-class FeishuChannel:
+class FeishuChannel(PlatformApi):
     """One app in one tenant of Feishu or Lark."""
 
-    name = "feishu"
+    name, platform = "feishu", "Feishu"
     path = "/feishu/events"
     updates = True
     page_characters = 7_000
 
     def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        super().__init__(settings.feishu_api_url, settings.bot_file_mb, (), transport)
         self._settings = settings
         self.key = settings.feishu_app_secret.get_secret_value()
-        self._url = settings.feishu_api_url.rstrip("/")
-        self._client = httpx.AsyncClient(timeout=TIMEOUT_S, transport=transport)
-        self._token = AccessToken(self._issued)
-        self._downloads = Downloads(
-            client=self._client, hosts=(), api_url=self._url, max_bytes=settings.bot_file_mb * MEBIBYTE
-        )
         self._bot = ""
 
     def receive(self, headers: Mapping[str, str], body: bytes) -> Reception:
@@ -76,7 +69,7 @@ class FeishuChannel:
         """The content of a file. Raises `NotRead`."""
         if not file.source:
             raise NotRead("image")
-        headers = {"Authorization": f"Bearer {await self._token.get()}"}
+        headers = {"Authorization": f"Bearer {await self._access_token()}"}
         path = f"/open-apis/im/v1/messages/{file.source['message']}/resources/{file.source['key']}?type=file"
         return await self._downloads.text(f"{self._url}{path}", file.name, headers)
 
@@ -92,9 +85,6 @@ class FeishuChannel:
             {"content": json.dumps(feishu_card(markdown), ensure_ascii=False)},
         )
 
-    async def aclose(self) -> None:
-        await self._client.aclose()
-
     async def _bot_id(self) -> str:
         if not self._bot:
             reply = await self._call("GET", "/open-apis/bot/v3/info")
@@ -106,13 +96,13 @@ class FeishuChannel:
         code = 0
         for pause in (0.0, *RETRY_S):
             await asyncio.sleep(pause)
-            headers = {"Authorization": f"Bearer {await self._token.get()}"}
-            reply = await self._request(method, path, body, headers)
+            headers = {"Authorization": f"Bearer {await self._access_token()}"}
+            reply = await self._request(method, f"{self._url}{path}", body, headers)
             code = reply.get("code", 0)
             if code == 0:
                 return reply
             if code in TOKEN_EXPIRED:
-                self._token.forget()
+                self._token = ""
             elif code not in TOO_OFTEN:
                 break
         raise ChannelFailed(
@@ -121,24 +111,14 @@ class FeishuChannel:
 
     async def _issued(self) -> tuple[str, int]:
         credentials = {"app_id": self._settings.feishu_app_id, "app_secret": self.key}
-        reply = await self._request("POST", "/open-apis/auth/v3/tenant_access_token/internal", credentials)
+        url = f"{self._url}/open-apis/auth/v3/tenant_access_token/internal"
+        reply = await self._request("POST", url, credentials)
         if reply.get("code", 0) != 0 or not reply.get("tenant_access_token"):
             code = reply.get("code")
             raise ChannelFailed(
                 f"Feishu does not accept the app (code {code})", hint="check feishu_app_id and feishu_app_secret"
             )
         return str(reply["tenant_access_token"]), int(reply.get("expire") or 0)
-
-    async def _request(
-        self, method: str, path: str, body: Json | None, headers: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
-        try:
-            response = await self._client.request(method, f"{self._url}{path}", json=body, headers=headers)
-            reply = response.json()
-        except (httpx.HTTPError, ValueError) as error:
-            raise ChannelFailed(f"Feishu cannot be reached ({type(error).__name__})") from None
-        # Failures come with a code in the body, whatever the status.
-        return reply if isinstance(reply, dict) else {"code": response.status_code}
 
 
 def feishu_card(markdown: str) -> dict[str, Any]:

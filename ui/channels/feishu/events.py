@@ -9,15 +9,14 @@ import base64
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.padding import PKCS7
 
 from trainmedic.kb.fences import fence_around
-from trainmedic.ui.channels.channel import File, Json
-from trainmedic.ui.channels.markdown_channel import BotMessage, Reception, Refused
+from trainmedic.ui.channels.channel import File, Json, as_map, as_maps
+from trainmedic.ui.channels.markdown_channel import BotMessage, Reception, Refused, object_of
 
 RECEIVED = "im.message.receive_v1"
 MEDIA = ("image", "audio", "media", "sticker")
@@ -29,11 +28,11 @@ def receive(headers: Mapping[str, str], body: bytes, encrypt_key: str, verificat
 
     The request that verifies the address is not signed; being encrypted with our key proves its origin.
     """
-    outer = _object(body)
+    outer = object_of(body)
     encrypted = outer.get("encrypt")
     if not isinstance(encrypted, str):
         raise Refused(401, "not_encrypted")
-    event = _object(decrypted(encrypted, encrypt_key))
+    event = object_of(decrypted(encrypted, encrypt_key))
     header = event.get("header")
     token = header.get("token") if isinstance(header, Mapping) else event.get("token")
     if verification_token and not hmac.compare_digest(str(token).encode(), verification_token.encode()):
@@ -66,8 +65,8 @@ def decrypted(encrypted: str, encrypt_key: str) -> bytes:
 
 def message_of(event: Json) -> BotMessage | None:
     """The message of an event; None if it is of another kind, or written by an app."""
-    header, body = _map(event.get("header")), _map(event.get("event"))
-    message, sender = _map(body.get("message")), _map(body.get("sender"))
+    header, body = as_map(event.get("header")), as_map(event.get("event"))
+    message, sender = as_map(body.get("message")), as_map(body.get("sender"))
     # Messages of apps are ignored, or two bots in one chat would answer each other forever.
     if header.get("event_type") != RECEIVED or sender.get("sender_type") != "user" or not message.get("message_id"):
         return None
@@ -76,15 +75,15 @@ def message_of(event: Json) -> BotMessage | None:
     return BotMessage(
         id=id,
         chat=str(message.get("chat_id") or ""),
-        user=str(_map(sender.get("sender_id")).get("open_id") or ""),
+        user=str(as_map(sender.get("sender_id")).get("open_id") or ""),
         text=text_of(kind, content),
         direct=message.get("chat_type") == "p2p",
         thread=str(message.get("root_id") or message.get("parent_id") or ""),
         files=tuple(files_of(kind, content, id)),
         reply=id,
         mentions={
-            str(item["key"]): (str(_map(item.get("id")).get("open_id") or ""), str(item.get("name") or ""))
-            for item in _maps(message.get("mentions"))
+            str(item["key"]): (str(as_map(item.get("id")).get("open_id") or ""), str(item.get("name") or ""))
+            for item in as_maps(message.get("mentions"))
             if item.get("key")
         },
     )
@@ -92,18 +91,18 @@ def message_of(event: Json) -> BotMessage | None:
 
 def item_of(item: Json) -> BotMessage:
     """A message as the API returns it, where ``body.content`` holds the text."""
-    content, kind = str(_map(item.get("body")).get("content") or ""), str(item.get("msg_type") or "")
+    content, kind = str(as_map(item.get("body")).get("content") or ""), str(item.get("msg_type") or "")
     id = str(item.get("message_id") or "")
     return BotMessage(
         id=id,
         chat=str(item.get("chat_id") or ""),
-        user=str(_map(item.get("sender")).get("id") or ""),
+        user=str(as_map(item.get("sender")).get("id") or ""),
         text=text_of(kind, content),
         direct=False,
         files=tuple(files_of(kind, content, id)),
         mentions={
             str(mention["key"]): (str(mention.get("id") or ""), str(mention.get("name") or ""))
-            for mention in _maps(item.get("mentions"))
+            for mention in as_maps(item.get("mentions"))
             if mention.get("key")
         },
     )
@@ -120,7 +119,7 @@ def text_of(kind: str, content: str) -> str:
         fields = next((part for part in fields.values() if isinstance(part, Mapping)), {})
     lines = [str(fields.get("title") or "")]
     for paragraph in fields.get("content") or ():
-        lines.append("".join(_piece(item) for item in _maps(paragraph)))
+        lines.append("".join(_piece(item) for item in as_maps(paragraph)))
     return "\n".join(lines).strip()
 
 
@@ -133,7 +132,7 @@ def files_of(kind: str, content: str, message: str) -> Iterator[File]:
         yield File(name=kind, source={})
     elif kind == "post":
         for paragraph in fields.get("content") or ():
-            for item in _maps(paragraph):
+            for item in as_maps(paragraph):
                 if item.get("tag") in ("img", "media"):
                     yield File(name=str(item["tag"]), source={})
 
@@ -149,27 +148,9 @@ def _piece(item: Json) -> str:
     return str(item.get("user_id") or "") if tag == "at" else text
 
 
-def _object(body: bytes) -> Json:
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        raise Refused(400, "malformed") from None
-    if not isinstance(value, dict):
-        raise Refused(400, "malformed")
-    return value
-
-
 def _loaded(content: str) -> Json:
     try:
         value = json.loads(content)
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _map(value: Any) -> Json:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _maps(value: Any) -> Sequence[Json]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

@@ -28,15 +28,13 @@ from trainmedic.ui.channels.files import Downloads
 from trainmedic.ui.channels.handler import Handler
 from trainmedic.ui.channels.messages import messages
 from trainmedic.ui.channels.slack.calls import Calls, SlackLost, SlackRefused
-from trainmedic.ui.channels.slack.clicks import Clicks, place_of
+from trainmedic.ui.channels.slack.clicks import place_of, react
 from trainmedic.ui.channels.slack.destination import SlackDestination
 from trainmedic.ui.channels.slack.files import HOSTS, SlackFiles
 from trainmedic.ui.channels.slack.incoming import IncomingMessage, is_written, mentions
-from trainmedic.ui.channels.slack.live import StreamLimits
-from trainmedic.ui.channels.slack.place import Place
-from trainmedic.ui.channels.slack.post import Poster
+from trainmedic.ui.channels.slack.live import Streams
+from trainmedic.ui.channels.slack.post import Place, Poster
 from trainmedic.ui.channels.slack.scopes import Identity, check_app_token, identify
-from trainmedic.ui.channels.slack.status import status_lines
 from trainmedic.ui.channels.slack.workspace import Workspace
 from trainmedic.ui.channels.tasks import SHUTDOWN_S
 from trainmedic.ui.context import AppContext
@@ -50,43 +48,10 @@ COMMAND = "/trainmedic"
 DIAGNOSE = "trainmedic_diagnose"
 TIMEOUT_S = 15
 EVERYTHING = re.compile(".*")
-HELP_WORDS, STATUS_WORDS = ("", "help", "帮助"), ("status", "状态")
+HELP_WORDS = ("", "help", "帮助")
 PING_S = 10
 """Seconds between two pings of the socket."""
-ACK_S = 3.0
-"""Slack's time limit for an acknowledgement."""
 Json = Mapping[str, Any]
-
-
-class Socket(AsyncSocketModeHandler):
-    """A socket handler that tracks unacknowledged envelopes: Bolt only polls for them every 10 ms."""
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self._handling = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._leaving = False
-
-    async def handle(self, client: Any, req: Any) -> None:
-        """Pass one envelope to Bolt, then acknowledge it. Ignored while leaving, so that Slack delivers it again."""
-        if self._leaving:
-            return
-        self._handling += 1
-        self._idle.clear()
-        try:
-            await super().handle(client, req)
-        finally:
-            self._handling -= 1
-            if not self._handling:
-                self._idle.set()
-
-    async def leave(self) -> None:
-        """Stop accepting envelopes, acknowledge the pending ones, then close."""
-        self._leaving = True
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._idle.wait(), ACK_S)
-        await self.close_async()  # type: ignore[no-untyped-call]
 
 
 class SlackBot:
@@ -96,7 +61,7 @@ class SlackBot:
         self,
         context: AppContext,
         *,
-        streams: StreamLimits | None = None,
+        streams: Streams | None = None,
         ping_s: float = PING_S,
         shutdown_s: float = SHUTDOWN_S,
     ) -> None:
@@ -105,18 +70,13 @@ class SlackBot:
         self.identity: Identity
         self.workspace: Workspace
         self.handler = Handler(context, "slack")
-        self.connections = 0
-        self._streams = streams or StreamLimits()
+        self._streams = streams or Streams()
         self._ping_s = ping_s
         self._leaving_s = shutdown_s
         self._session: aiohttp.ClientSession | None = None
         self._http = httpx.AsyncClient()
-        self._handler: Socket | None = None
+        self._handler: AsyncSocketModeHandler | None = None
         self._connecting: asyncio.Task[None] | None = None
-
-    @property
-    def by_socket(self) -> bool:
-        return bool(self.context.settings.slack_app_token.get_secret_value())
 
     async def __aenter__(self) -> SlackBot:
         await self.start()
@@ -133,16 +93,13 @@ class SlackBot:
         try:
             calls = Calls(self._client(token))
             self.identity = await identify(calls)
-            for scope in self.identity.missing:
-                log.warning(
-                    "the Slack app lacks the permission %s: %s; add it and reinstall the app",
-                    scope,
-                    messages(f"features.{scope}", "en"),
-                )
+            if self.identity.missing:
+                missing = ", ".join(self.identity.missing)
+                log.error("the Slack app lacks the permissions %s: add them to the app and reinstall it", missing)
             self.workspace = self._workspace(calls, token)
             self.app = self._app(token)
-            if self.by_socket:
-                await self._connect(calls, settings.slack_app_token.get_secret_value())
+            if app_token := settings.slack_app_token.get_secret_value():
+                await self._connect(calls, app_token)
         except BaseException:
             await self.close()
             raise
@@ -155,8 +112,7 @@ class SlackBot:
                 await self._connecting
             self._connecting = None
         if self._handler is not None:
-            # Acknowledge first, then answer: an unacknowledged event would go to the next process as well.
-            await self._handler.leave()
+            await self._handler.close_async()  # type: ignore[no-untyped-call]
             self._handler = None
         await self.handler.tasks.drain(self._leaving_s)
         await self._http.aclose()
@@ -185,7 +141,7 @@ class SlackBot:
             context=self.context,
             calls=calls,
             poster=Poster(calls=calls, http=self._http),
-            files=SlackFiles(calls=calls, downloads=downloads, identity=self.identity, token=token),
+            files=SlackFiles(calls=calls, downloads=downloads, token=token),
             streams=self._streams,
             identity=self.identity,
             key=settings.slack_signing_secret.get_secret_value() or token,
@@ -193,21 +149,11 @@ class SlackBot:
 
     async def _connect(self, calls: Calls, app_token: str) -> None:
         await check_app_token(calls, app_token)
-        self._handler = Socket(
+        self._handler = AsyncSocketModeHandler(
             self.app, app_token, logger=bolt_log, web_client=self._client(None), ping_interval=self._ping_s
         )
-        # Not a Bolt event: `hello` never reaches the listeners of the app.
-        self._handler.client.message_listeners.append(self._hello)
         # Returns once connected, and retries forever until then: a task, so that `close` can cancel it.
         self._connecting = asyncio.create_task(self._handler.connect_async())  # type: ignore[no-untyped-call]
-
-    async def _hello(self, client: object, message: Json, raw: str | None = None) -> None:
-        """Slack greets each connection with their number: it sends events to any of them, even half-open ones."""
-        if message.get("type") != "hello":
-            return
-        self.connections = int(message.get("num_connections") or 1)
-        if self.connections > 1:
-            log.warning("the app has %d connections, and Slack sends each event to only one of them", self.connections)
 
     def _app(self, token: str) -> AsyncApp:
         # One workspace only: with `authorize` given, Bolt asks Slack nothing and needs no installation store.
@@ -229,7 +175,6 @@ class SlackBot:
             signing_secret=self.context.settings.slack_signing_secret.get_secret_value(),
             request_verification_enabled=False,  # done before, see `ui.channels.slack.http`
         )
-        clicks = Clicks(self.workspace, self.handler)
         app.event("app_mention")(self._mention)
         app.event("message")(self._message)
         app.event("agent_session_stopped")(self._stopped)
@@ -238,7 +183,7 @@ class SlackBot:
 
         async def clicked(ack: AsyncAck, body: dict[str, Any]) -> None:
             await ack()
-            self.handler.tasks.start(clicks.handle(body))
+            self.handler.tasks.start(react(self.workspace, self.handler, body))
 
         async def acknowledge(ack: AsyncAck) -> None:
             await ack()
@@ -312,15 +257,7 @@ class SlackBot:
             return
         # The text of an acknowledgement is shown to the asker alone, within the three seconds that Slack allows.
         await ack(messages("working", to.language))
-        if text.lower() in STATUS_WORDS:
-            self.handler.tasks.start(self._status(to))
-        else:
-            self.handler.accept(to)
-
-    async def _status(self, to: SlackDestination) -> None:
-        how = f"Socket Mode ({self.connections})" if self.by_socket else "HTTP"
-        lines = await status_lines(self.context, self.identity, to.language, how, self.handler.tasks.running)
-        await to.say("\n".join(lines))
+        self.handler.accept(to)
 
     async def _shortcut(self, ack: AsyncAck, body: dict[str, Any]) -> None:
         await ack()

@@ -1,8 +1,7 @@
 """Calls of Slack's Web API that respect its rate limits and are repeated only if that is safe.
 
-The client's own retries are off: they resend a POST whose connection dropped after Slack had stored it, which posts the
-message twice. Here a call is repeated only if Slack cannot have acted on it (429, no connection). A call without an
-answer is reported as lost, so that the caller can check whether it succeeded.
+The client's own retries are off: they resend any POST whose connection dropped. Here a call is repeated only if Slack
+cannot have acted on it (429, no connection), or if acting twice does little harm.
 """
 
 from __future__ import annotations
@@ -94,12 +93,12 @@ class Calls:
         )
         return await retrying(self._attempt, method, arguments)
 
-    async def read(self, method: str, **arguments: Any) -> Mapping[str, Any]:
-        """A call without side effects: retried once if it was lost."""
+    async def repeatable(self, method: str, **arguments: Any) -> Mapping[str, Any]:
+        """A call that may happen twice: tried again once if it was lost."""
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(SlackLost), wait=wait_fixed(PAUSE_S), stop=stop_after_attempt(2), reraise=True
         )
-        return await retrying(self.__call__, method, **arguments)
+        return await retrying(self, method, **arguments)
 
     async def _attempt(self, method: str, arguments: Mapping[str, Any]) -> AsyncSlackResponse:
         try:

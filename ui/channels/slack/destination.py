@@ -1,4 +1,4 @@
-"""Where an answer goes in Slack: the thread, streamed; the asker alone; or a response_url."""
+"""Where an answer goes in Slack: the thread, streamed; or the asker alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainmedic.kb.model.place import Source
 from trainmedic.service.answer.schema import Answer, AuditView, StepView
 from trainmedic.service.answering import Delta, Draft
 from trainmedic.ui.channels.channel import Evidence, Said, Stopped, TurnsOf, conversation_id
@@ -17,10 +16,9 @@ from trainmedic.ui.channels.question import prose_language
 from trainmedic.ui.channels.slack.calls import SlackLost, SlackRefused
 from trainmedic.ui.channels.slack.incoming import IncomingMessage
 from trainmedic.ui.channels.slack.live import LiveAnswer
-from trainmedic.ui.channels.slack.place import Place
-from trainmedic.ui.channels.slack.post import RESPONSE_USES
+from trainmedic.ui.channels.slack.post import RESPONSE_USES, Place
 from trainmedic.ui.channels.slack.workspace import Workspace
-from trainmedic.ui.present.slack import GROUNDED, Extras, Reply, render_answer, section, verdict_name
+from trainmedic.ui.present.slack import GROUNDED, Extras, Reply, render_answer, short_reply, verdict_name
 from trainmedic.ui.present.slack_audit import known_defects, render_audit
 from trainmedic.ui.present.slack_text import escape
 
@@ -57,7 +55,6 @@ class SlackDestination:
         self._in_thread, self._addressed, self._alone, self._url = in_thread, addressed, alone, url
         self._options = workspace.options(place.channel)
         self._language = language
-        self._sources: tuple[Source, ...] = ()
         self._live: LiveAnswer | None = None
 
     @property
@@ -101,12 +98,10 @@ class SlackDestination:
         assert task is not None
         # For the Stop button, which names only channel and thread.
         workspace.lives[(place.channel, place.thread_ts)] = (self._live, task)
-        if self._addressed and not self._options.ephemeral and not self._options.quiet:
+        if self._addressed and not self._options.quiet:
             self._live.open(prose_language(evidence.question))
 
     async def show(self, part: Draft | StepView | Delta) -> None:
-        if isinstance(part, Draft):
-            self._sources = part.sources
         if self._live is None:
             return
         if self._live.stopped.is_set():
@@ -117,76 +112,79 @@ class SlackDestination:
             self._live.step(part)
 
     async def post(self, answer: Answer, evidence: Evidence) -> None:
-        place, options = self._place, self._options
-        self._workspace.keep(answer, self._sources)
-        extras = replace(
-            self.extras(share=self._alone or options.ephemeral),
+        thread = (self._place.channel, self._place.thread_ts)
+        extras = Extras(
+            public_url=self._workspace.context.settings.public_url.rstrip("/"),
             not_read=evidence.not_read,
             notes=(evidence.note,) if evidence.note else (),
             beside=tuple(known_defects(answer.defects, (), answer.language)),
         )
-        if answer.verdict not in GROUNDED and not self._alone and (options.quiet or not self._addressed):
+        if answer.verdict not in GROUNDED and self._reserved:
             if self._addressed:
                 text = messages("not_covered", answer.language, verdict=verdict_name(answer))
-                await self.whisper([short_reply(text)])
+                await self._whisper([short_reply(text)])
             return
-        if self._live is None or options.ephemeral:
-            await self.whisper(render_answer(answer, extras))
+        if self._live is None:
+            await self._whisper(render_answer(answer, extras))
             return
         try:
             await self._live.finish(answer, extras)
         except SlackRefused as refused:
-            if not self._url or refused.error not in NOT_A_MEMBER:
+            if not self._may_whisper(refused):
                 raise
             note = messages("not_in_channel", answer.language)
-            await self.whisper(render_answer(answer, replace(extras, notes=(*extras.notes, note))))
+            await self._whisper(render_answer(answer, replace(extras, notes=(*extras.notes, note))))
         if answer.verdict == "need_input":
-            self._workspace.awaited[(place.channel, place.thread_ts)] = place.user
+            self._workspace.awaited[thread] = self._place.user
         else:
-            self._workspace.awaited.pop((place.channel, place.thread_ts), None)
+            self._workspace.awaited.pop(thread, None)
 
     async def post_audit(self, view: AuditView) -> None:
-        if not view.defects and not self._alone and (self._options.quiet or not self._addressed):
+        if not view.defects and self._reserved:
             return
         replies = render_audit(view, self.language)
-        if self._alone or self._options.ephemeral:
-            await self.whisper(replies)
+        if self._alone:
+            await self._whisper(replies)
             return
         try:
-            await self._workspace.poster.post(self._place.channel, self._place.thread_ts, replies)
+            await self._workspace.poster.post(self._place, replies)
         except SlackRefused as refused:
-            if not self._url or refused.error not in NOT_A_MEMBER:
+            if not self._may_whisper(refused):
                 raise
-            await self.whisper(replies)
+            await self._whisper(replies)
+
+    @property
+    def _reserved(self) -> bool:
+        """Whether the thread is told only what is grounded."""
+        return not self._alone and (self._options.quiet or not self._addressed)
+
+    def _may_whisper(self, refused: SlackRefused) -> bool:
+        return bool(self._url) and refused.error in NOT_A_MEMBER
 
     async def say(self, text: str) -> None:
-        await self.say_mrkdwn(escape(text))
-
-    async def say_mrkdwn(self, text: str) -> None:
-        """Say what is escaped already: in the thread, else to the asker alone. Never raises."""
+        """Say it in the thread, else to the asker alone. Never raises."""
         if not self._addressed:
             return
-        place, reply = self._place, short_reply(text)
+        reply = short_reply(escape(text))
         try:
             if not self._alone:
-                await self._workspace.poster.post(place.channel, place.thread_ts, [reply])
+                await self._workspace.poster.post(self._place, [reply])
                 return
         except (SlackRefused, SlackLost) as error:
             log.warning("could not post in the thread: %s", error)
         try:
-            await self.whisper([reply])
+            await self._whisper([reply])
         except (SlackRefused, SlackLost) as error:
-            log.error("no message could be delivered in %s: %s", place.channel, error)
+            log.error("no message could be delivered in %s: %s", self._place.channel, error)
 
-    async def whisper(self, replies: Sequence[Reply]) -> None:
-        """To the asker alone. A response_url accepts five messages in all; one use is left for the button."""
+    async def _whisper(self, replies: Sequence[Reply]) -> None:
+        """To the asker alone. A response_url accepts five messages in all."""
         # Slack shows that inside a thread only where the thread has replies already.
-        place = self._place
-        thread_ts = place.thread_ts if self._in_thread else None
+        thread_ts = self._place.thread_ts if self._in_thread else None
         poster = self._workspace.poster
         for number, reply in enumerate(replies):
-            if not self._url or number >= RESPONSE_USES - 1 or not await poster.respond(self._url, reply):
-                await poster.whisper(place.channel, place.user, [reply], thread_ts)
+            if not self._url or number >= RESPONSE_USES or not await poster.respond(self._url, reply):
+                await poster.whisper(self._place, reply, thread_ts)
 
     async def end(self) -> None:
         key = (self._place.channel, self._place.thread_ts)
@@ -198,18 +196,3 @@ class SlackDestination:
             # A newer question in the same thread may have replaced this one.
             if self._workspace.lives.get(key, (None, None))[0] is self._live:
                 del self._workspace.lives[key]
-
-    def extras(self, *, share: bool = False) -> Extras:
-        settings = self._workspace.context.settings
-        private = self._place.direct or share
-        return Extras(
-            public_url=settings.public_url.rstrip("/"),
-            human=bool(settings.slack_human_channel) or (bool(settings.slack_human_group) and not private),
-            share=share,
-            asker=self._place.user,
-        )
-
-
-def short_reply(text: str) -> Reply:
-    """A short message of our own; ``text`` is escaped already."""
-    return Reply(text=text, blocks=(section(text),))

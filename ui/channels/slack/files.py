@@ -15,7 +15,6 @@ from trainmedic.service.settings import MEBIBYTE
 from trainmedic.ui.channels.channel import File, NotRead
 from trainmedic.ui.channels.files import Downloads
 from trainmedic.ui.channels.slack.calls import Calls, SlackLost, SlackRefused
-from trainmedic.ui.channels.slack.scopes import Identity
 
 HOSTS = ("slack.com", "slack-files.com", "slack-gov.com")
 TEXT_TYPES = ("text/", "application/json", "application/x-yaml", "application/yaml", "application/toml")
@@ -29,13 +28,10 @@ MEDIA = ("image/", "video/", "audio/")
 class SlackFiles:
     calls: Calls
     downloads: Downloads
-    identity: Identity
     token: str
 
     async def fetch(self, file: File) -> Attachment:
         """The content of a file. Raises `NotRead`."""
-        if not self.identity.may("files:read"):
-            raise NotRead("scope")
         item, name = file.source, file.name
         # In channels shared with another workspace an event has only the id of a file.
         if item.get("file_access") == "check_file_info":
@@ -56,10 +52,8 @@ class SlackFiles:
     def _refuse(self, item: Mapping[str, Any], name: str) -> None:
         """Raise `NotRead` if the event alone rules the file out."""
         mode, kind = str(item.get("mode") or ""), str(item.get("mimetype") or "").lower()
-        if mode == "tombstone":
-            raise NotRead("deleted")
-        if mode == "hidden_by_limit":
-            raise NotRead("hidden")
+        if mode in ("tombstone", "hidden_by_limit"):
+            raise NotRead("deleted" if mode == "tombstone" else "hidden")
         if item.get("file_access") == "access_denied":
             raise NotRead("denied")
         if mode == "external" or item.get("is_external"):
@@ -76,10 +70,8 @@ class SlackFiles:
     async def _info(self, id: str) -> Mapping[str, Any]:
         """The file's details; events name files of other workspaces only by id."""
         try:
-            file = (await self.calls.read("files_info", file=id)).get("file")
+            file = (await self.calls.repeatable("files_info", file=id)).get("file")
         except SlackRefused as refused:
-            if refused.error == "missing_scope":
-                raise NotRead("scope") from None
             raise NotRead("failed", why=refused.error) from None
         except SlackLost:
             raise NotRead("failed", why="no answer") from None

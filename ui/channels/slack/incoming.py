@@ -7,12 +7,12 @@ the original with code blocks apart, so pasted configs are read from there.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainmedic.kb.fences import fence_around
 from trainmedic.kb.lazy import regex
-from trainmedic.ui.channels.channel import File, Json
+from trainmedic.ui.channels.channel import File, Json, as_maps
 
 KEPT_SUBTYPES = frozenset({None, "", "file_share", "thread_broadcast"})
 """Kinds of message with content of their own. Others are edits, deletions, joins and the like."""
@@ -41,7 +41,7 @@ def incoming_message(message: Json, bot_user: str, bot_id: str) -> IncomingMessa
         ts=str(message.get("ts", "")),
         user=str(message.get("user") or message.get("bot_id") or ""),
         text=text_of(message, bot_user),
-        files=tuple(map(_file, _maps(message.get("files")))),
+        files=tuple(map(_file, as_maps(message.get("files")))),
         bot=bool(message.get("bot_id")) or message.get("subtype") == "bot_message",
         ours=ours,
     )
@@ -92,9 +92,9 @@ def _address(url: str, label: str | None) -> str:
 
 def _rich(block: Json, bot_user: str) -> str:
     parts = []
-    for element in _maps(block.get("elements")):
+    for element in as_maps(block.get("elements")):
         if _is(element, "rich_text_list"):
-            parts += [f"- {_inline(item, bot_user)}" for item in _maps(element.get("elements"))]
+            parts += [f"- {_inline(item, bot_user)}" for item in as_maps(element.get("elements"))]
         elif _is(element, "rich_text_preformatted"):
             code = _inline(element, bot_user)
             ticks = fence_around(code)
@@ -107,7 +107,7 @@ def _rich(block: Json, bot_user: str) -> str:
 
 
 def _inline(holder: Json, bot_user: str) -> str:
-    return "".join(_piece(item, bot_user) for item in _maps(holder.get("elements")))
+    return "".join(_piece(item, bot_user) for item in as_maps(holder.get("elements")))
 
 
 def _piece(item: Json, bot_user: str) -> str:
@@ -163,7 +163,3 @@ def _file(item: Json) -> File:
 
 def _is(block: object, kind: str) -> bool:
     return isinstance(block, Mapping) and block.get("type") == kind
-
-
-def _maps(value: object) -> Sequence[Json]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""The app's permissions: which features need them, and which were not granted."""
+"""Logging in: whose token it is, and which permissions are missing."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainmedic.kb.errors import TrainmedicError
-from trainmedic.ui.channels.messages import messages
 from trainmedic.ui.channels.slack.calls import LOGIN_ERRORS, Calls, SlackLost, SlackRefused
 
-SCOPES = tuple(name.partition(".")[2] for name in messages if name.startswith("features."))
-"""Every permission that a feature needs, in the order of the messages."""
+SCOPES = (
+    *("app_mentions:read", "assistant:write", "channels:history", "chat:write"),
+    *("commands", "files:read", "groups:history", "im:history"),
+)
+"""Every permission that the bot uses, as the manifest asks for them."""
 
 
 class SlackUnavailable(TrainmedicError):
@@ -25,21 +27,13 @@ class SlackLogin(TrainmedicError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """The bot's identity. ``scopes`` is None if Slack did not list them."""
+    """The bot's identity. ``missing``: the permissions that were not granted."""
 
     team: str
     enterprise: str | None
     user: str
     bot: str
-    scopes: frozenset[str] | None
-
-    def may(self, scope: str) -> bool:
-        """Whether a permission was granted; True if unknown."""
-        return self.scopes is None or scope in self.scopes
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        return tuple(scope for scope in SCOPES if not self.may(scope))
+    missing: tuple[str, ...] = ()
 
 
 async def identify(calls: Calls) -> Identity:
@@ -56,13 +50,14 @@ async def identify(calls: Calls) -> Identity:
     data: Mapping[str, object] = response.data if isinstance(response.data, Mapping) else {}
     headers = {name.lower(): value for name, value in dict(response.headers).items()}
     # Slack lists the granted permissions only in this header, not in the body.
-    granted = headers.get("x-oauth-scopes")
+    header = headers.get("x-oauth-scopes")
+    granted = SCOPES if header is None else [part.strip() for part in header.split(",")]
     return Identity(
         team=str(data.get("team_id", "")),
         enterprise=str(data["enterprise_id"]) if data.get("enterprise_id") else None,
         user=str(data.get("user_id", "")),
         bot=str(data.get("bot_id", "")),
-        scopes=None if granted is None else frozenset(part.strip() for part in granted.split(",") if part.strip()),
+        missing=tuple(scope for scope in SCOPES if scope not in granted),
     )
 
 
