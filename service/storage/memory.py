@@ -16,10 +16,9 @@ from trainmedic.service.answer import Answer, SightingsView
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.dialogue.turn import Turn, turn_of
 from trainmedic.service.ranking.knowledge import Knowledge
-from trainmedic.service.storage.curation import SeenCauseView, UnresolvedView, seen_views, unresolved_views
+from trainmedic.service.storage.curation import Embed, SeenCauseView, UnresolvedView, seen_views, unresolved_views
 from trainmedic.service.storage.fingerprint import fingerprint
 from trainmedic.service.storage.history import Conversation, Feedback, History, PastTurn, StoredAnswer, storable
-from trainmedic.service.storage.unresolved import Embed
 
 log = logging.getLogger("trainmedic.memory")
 
