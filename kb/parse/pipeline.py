@@ -18,7 +18,6 @@ from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.run import Option, Region, RunConfig, VersionFact
 from trainmedic.kb.parse import completeness, device_counts, runs, signals
 from trainmedic.kb.parse.intake import Loaded, load
-from trainmedic.kb.parse.progress import ReadingProgress
 from trainmedic.kb.parse.readers import (
     argv,
     dump,
@@ -47,7 +46,6 @@ _MOST_PROBLEMS = 200
 
 @dataclass(slots=True)
 class _Facts:
-    progress: ReadingProgress
     units: list[runs.Unit] = field(default_factory=list)
     regions: list[Region] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
@@ -68,8 +66,7 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
     receipt lists what was not read.
     """
     limits = limits or Limits()
-    sizes = [len(content) for content in (question, *(attachment.content for attachment in attachments))]
-    found = _Facts(progress=ReadingProgress(sum(sizes)))
+    found = _Facts()
     receipts: list[InputReceipt] = []
     sources: list[Source] = []
     masked: Counter[str] = Counter()
@@ -130,7 +127,6 @@ def _read(loaded: Loaded, name: str | None, found: _Facts) -> str:
             _block(block, found, log=name is not None and block.kind == "log")
             if name is None and (sentence := around(block)) is not None:
                 found.prose.append(_prose_reader().read(sentence))
-        found.progress.finish(len(part.text))
     if name is None:
         return "question"
     return kinds.most_common(1)[0][0] if kinds else "text"
@@ -177,7 +173,7 @@ def _block(block: Block, found: _Facts, *, log: bool) -> None:
         message = "a code block is opened and never closed; read to the end"
         found.problems.append(Problem(code="unclosed_fence", message=message, span=piece.span(0, 0)))
     if kind in _LOGGED or kind == "json":
-        read, problems = rows.read(piece, found.progress.within)
+        read, problems = rows.read(piece)
         found.rows.extend(read)
         found.problems.extend(problems)
     if kind == "prose":

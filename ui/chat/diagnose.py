@@ -23,14 +23,11 @@ from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.audit import READ
 from trainmedic.ui.chat.document import answer_title
-from trainmedic.ui.chat.follow import FollowUp
 from trainmedic.ui.chat.frame import QUIET, header, html_options
-from trainmedic.ui.chat.reading import Progress, with_progress
 from trainmedic.ui.chat.sender import Sender
 from trainmedic.ui.chat.session import (
     REASONS,
     Session,
-    asked_again,
     chat_message,
     offered,
     restored,
@@ -56,7 +53,7 @@ Event: TypeAlias = Any
 
 # The functions of static/widgets.js. The framework wants the names of a widget's own events in its script, in quotes.
 AFTER_JS = "tmWidgets.after(element, trigger) /* 'turn' 'vote' 'follow' 'forget' */"
-CHIPS_JS = "tmWidgets.chips(element, trigger) /* 'drop' 'side' */"
+CHIPS_JS = "tmWidgets.chips(element, trigger) /* 'drop' */"
 EXAMPLES_JS = "tmWidgets.examples(element, trigger) /* 'example' */"
 SETTLED_JS = "() => tmWidgets.settled()"
 STOPPED_JS = "() => tmWidgets.stopped()"
@@ -165,7 +162,6 @@ class DiagnosePage:
         drop = self._chips.drop(self.dropped, [self._box, state], [self._box, self._chips], **QUIET)
         # Once more: a change that was sent with the file still there may be answered after its removal.
         drop.then(self.received, [self._box, state], [self._chips], **QUIET)
-        self._chips.side(self.sided, [self._box, state], [self._chips, state], **QUIET)
         deletion = self._after.forget(self.forgotten, [state], outputs, **QUIET)
         deletion.then(None, js=SETTLED_JS, **QUIET)
         self._after.vote(self.voted, [state, on_page], [self._after, self._notice], js=FOLLOWED_JS, **QUIET)
@@ -185,8 +181,7 @@ class DiagnosePage:
         if refusal:
             yield self._noticed(refusal)
             return
-        sides, session.sides = session.sides, {}
-        files = await sender.run(lambda: read_uploads(paths, sides))
+        files = await sender.run(lambda: read_uploads(paths))
         await self._resumed(session, on_page, sender)
         async for changes in self._asked(text, files, session, clear=True):
             yield changes
@@ -312,13 +307,10 @@ class DiagnosePage:
         sources: tuple[Source, ...] = ()
         run = for_client(session.client, self._context.executor)
         async with aclosing(self._context.answerer.stream(request, trace_id, run)) as parts:
-            async for part in with_progress(parts):
+            async for part in parts:
                 if session.stopped:
                     return
-                if isinstance(part, Progress):
-                    session.messages[-1] = chat_message("assistant", self._reading(part))
-                    yield {self._bot: chatbot(session)}
-                elif isinstance(part, Draft):
+                if isinstance(part, Draft):
                     draft, sources = part.answer, part.sources
                     session.conversation, session.has_evidence = part.answer.conversation_id, True
                     yield self._evidence(draft, sources)
@@ -333,10 +325,6 @@ class DiagnosePage:
                         last = time.monotonic()
                         session.messages[-1] = chat_message("assistant", markdown.streamed(draft, text, self._language))
                         yield {self._bot: chatbot(session)}
-
-    def _reading(self, progress: Progress) -> str:
-        read, total = progress.megabytes
-        return f"{self._words['analysing']} {self._words['read_so_far'].format(read=read, total=total)}"
 
     def _evidence(self, answer: Answer, sources: Sequence[Source]) -> Changes:
         texts = {source.name: source.text for source in sources}
@@ -364,13 +352,12 @@ class DiagnosePage:
         answer: Answer,
         sources: Sequence[Source],
         session: Session,
-        first: tuple[FollowUp, ...] = (),
         vote: Feedback | None = None,
     ) -> str:
         session.language = evidence.spoken(answer, self._language)
         session.title = answer_title(answer, self._language)
         session.feedback = says_something(answer)
-        session.follow = (*first, *offered(self._context, answer, sources, self._language))
+        session.follow = offered(self._context, answer, sources, self._language)
         return self._under(answer.id, session, vote)
 
     def _under(self, answer_id: str, session: Session, vote: Feedback | None) -> str:
@@ -403,22 +390,9 @@ class DiagnosePage:
         self, value: Mapping[str, Any] | None, session: Session, request: gr.Request | None = None
     ) -> Any:
         """Draw the waiting files."""
-        text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
-        chips = await self._waiting.chips(text, paths, session, self._sender(request))
+        paths = [str(path) for path in (value or {}).get("files") or ()]
+        chips = await self._waiting.chips(paths, session, self._sender(request))
         return gr.skip() if chips is None else chips
-
-    async def sided(
-        self,
-        value: Mapping[str, Any] | None,
-        session: Session,
-        event: gr.EventData,
-        request: gr.Request | None = None,
-    ) -> Changes:
-        """Note the run that one waiting file belongs to."""
-        files = [str(path) for path in (value or {}).get("files") or ()]
-        if isinstance(event.index, int) and 0 <= event.index < len(files) and event.side in ("", "works", "fails"):
-            session.sides[files[event.index]] = event.side
-        return {self._chips: await self.received(value, session, request), self._session: session}
 
     async def dropped(
         self,
@@ -510,7 +484,6 @@ class DiagnosePage:
                 stored.answer,
                 stored.sources,
                 session,
-                asked_again(self._context, stored, self._language),
                 await self._vote(answer_id, sender),
             ),
         }
@@ -525,7 +498,7 @@ class DiagnosePage:
             stored = await restored(self._context, sender.run, on_page[:64], session, self._language)
             if stored is not None:
                 await sender.note(READ, on_page[:64])
-                self._next(stored.answer, stored.sources, session, asked_again(self._context, stored, self._language))
+                self._next(stored.answer, stored.sources, session)
 
 
 def chatbot(session: Session) -> Any:
