@@ -18,9 +18,8 @@ from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.dialogue.turn import turn_of
 from trainmedic.service.evaluation.own import own_items
 from trainmedic.service.storage.curation import clustered, unresolved_views
-from trainmedic.service.storage.fingerprint import fingerprint
 from trainmedic.service.storage.history import Feedback, History
-from trainmedic.service.storage.memory import Memory
+from trainmedic.service.storage.memory import Memory, fingerprint
 from trainmedic.service.storage.outcomes import OpenQuestion
 from trainmedic.ui.cli import main
 
