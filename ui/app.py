@@ -84,10 +84,9 @@ def database_of(settings: Settings) -> Engine:
 
 def build_gate(settings: Settings, database: Engine) -> Gate:
     """Access by the keys of the settings and of the database."""
-    from trainmedic.service.access.counters import DatabaseCounters
     from trainmedic.service.access.gate import Gate
     from trainmedic.service.access.keys import KeyStore, SessionStore
-    from trainmedic.service.access.limits import RateLimits
+    from trainmedic.service.access.limits import DatabaseCounters, RateLimits
     from trainmedic.service.access.principals import Access
 
     counters = DatabaseCounters(database) if settings.rate_limit_storage.get_secret_value() == "database" else None

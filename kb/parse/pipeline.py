@@ -24,7 +24,6 @@ from trainmedic.kb.parse.said import device_counts, fragments
 from trainmedic.kb.parse.source import Limits, Piece, Reading
 from trainmedic.kb.parse.text import completeness
 from trainmedic.kb.parse.text.intake import Loaded, load
-from trainmedic.kb.parse.text.progress import ReadingProgress
 from trainmedic.kb.parse.text.segment import Block, segment
 
 if TYPE_CHECKING:
@@ -77,7 +76,6 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
     """
     limits = limits or Limits()
     inputs = [(None, question), *((each.name, each.content) for each in attachments[: limits.attachments])]
-    progress = ReadingProgress(sum(len(content) for content in (question, *(each.content for each in attachments))))
     parts: list[_Facts] = []
     loads: list[Loaded] = []
     receipts: list[InputReceipt] = []
@@ -87,7 +85,7 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
         budget = max(0, budget - sum(len(part.text) for part in loaded.parts))
         kinds: Counter[str] = Counter()
         for part in loaded.parts:
-            parts += _part(part, name, progress, kinds)
+            parts += _part(part, name, kinds)
         parts.append(_Facts(problems=loaded.problems))
         loads.append(loaded)
         receipts.append(_receipt(loaded, kinds))
@@ -143,15 +141,14 @@ def _evidence(facts: _Facts, loads: Sequence[Loaded], receipt: Receipt) -> Evide
     )
 
 
-def _part(part: Piece, name: str | None, progress: ReadingProgress, kinds: Counter[str]) -> Iterator[_Facts]:
+def _part(part: Piece, name: str | None, kinds: Counter[str]) -> Iterator[_Facts]:
     """What a part of an input says; counts the characters of each kind of text."""
     yield _Facts(listed=lock_files.read(part) or versions.read(part), traced=((part, False),))
     for block in segment(part, name=name):
         kinds[block.kind] += len(block.piece.text)
-        yield from _block(block, progress, log=name is not None and block.kind == "log")
+        yield from _block(block, log=name is not None and block.kind == "log")
         if name is None and (sentence := around(block)) is not None:
             yield _Facts(prose=(_lazy("said.prose").read(sentence),))
-    progress.finish(len(part.text))
 
 
 def around(block: Block) -> Piece | None:
@@ -184,13 +181,13 @@ def _comments_tell(text: str) -> bool:
     return any(name in numbered for name in ("gpu", *versions.PACKAGES))
 
 
-def _block(block: Block, progress: ReadingProgress, *, log: bool) -> Iterator[_Facts]:
+def _block(block: Block, *, log: bool) -> Iterator[_Facts]:
     piece, kind = block.piece, block.kind
     if not block.closed:
         message = "a code block is opened and never closed; read to the end"
         yield _Facts(problems=(Problem(code="unclosed_fence", message=message, span=piece.span(0, 0)),))
     if kind in _HOLD_ROWS:
-        logged, problems = rows.read(piece, progress.within)
+        logged, problems = rows.read(piece)
         yield _Facts(rows=logged, problems=problems, logs=(piece,) if kind in _LOGGED else ())
     if kind == "prose":
         yield from _prose(piece)
@@ -202,7 +199,7 @@ def _block(block: Block, progress: ReadingProgress, *, log: bool) -> Iterator[_F
         if (repeated := dump.overrides(piece) or dump.arguments(piece)) is not None:
             yield _unit(replace(block, kind="dump", piece=repeated[0]), repeated[1])
     if kind == "command":
-        yield from _commands(block, progress)
+        yield from _commands(block)
     elif kind in _READERS:
         reading = _read(kind, piece)
         yield _Facts(problems=reading.problems, calls=reading.calls)
@@ -266,12 +263,12 @@ def _unit(block: Block, reading: Reading) -> _Facts:
     return _Facts(regions=(region,), units=(unit,))
 
 
-def _commands(block: Block, progress: ReadingProgress) -> Iterator[_Facts]:
+def _commands(block: Block) -> Iterator[_Facts]:
     script = shell.read(block.piece)
     yield _Facts(problems=script.problems)
     for name, content in script.files:
         for inner in segment(content, name=name):
-            yield from _block(inner, progress, log=False)
+            yield from _block(inner, log=False)
     yield from _started(block, script.commands, from_log=block.name.lower().endswith((".log", ".out", ".err")))
     if not script.commands:
         region = replace(_region("command", block.piece), options=script.exports)

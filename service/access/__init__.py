@@ -9,5 +9,5 @@ A request passes these in order, and each may end it::
                  -> audit_log    what was done or refused
     slots        how many answers are worked on at once, and how many of them for one client
 
-`keys` and `counters` are the tables behind `principals` and `limits`; `cookies` and `oidc` are how a browser signs in.
+`keys` has the tables behind `principals`; `cookies` and `oidc` are how a browser signs in.
 """

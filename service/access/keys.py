@@ -151,27 +151,29 @@ class KeyStore:
         key_id, _, secret = token.removeprefix(PREFIX).partition("_")
         if not token.startswith(PREFIX) or not secret or len(key_id) > 16:
             return None
-        now = now or datetime.now(UTC)
-        with self._engine.connect() as connection:
-            row = connection.execute(select(_keys).where(_keys.c.id == key_id)).first()
-        if row is None or _key(row).state(now) != "valid":
-            return None
-        return _key(row) if _opens(row, digest(secret), now) else None
-
-    def find(self, key_id: str) -> ApiKey | None:
-        """The key with this id, valid or not."""
-        with self._engine.connect() as connection:
-            row = connection.execute(select(_keys).where(_keys.c.id == key_id)).first()
-        return _key(row) if row is not None else None
+        return self._opened(key_id, digest(secret), now)
 
     def of_session(self, session: Session, now: datetime | None = None) -> ApiKey | None:
         """The key that opened a session, if it is valid and so is the secret that was used."""
-        key_id, now = session.principal.removeprefix(principal_id("")), now or datetime.now(UTC)
-        with self._engine.connect() as connection:
-            row = connection.execute(select(_keys).where(_keys.c.id == key_id)).first()
+        return self._opened(session.principal.removeprefix(principal_id("")), session.key_digest, now)
+
+    def _opened(self, key_id: str, presented: str, now: datetime | None) -> ApiKey | None:
+        """The valid key with the secret of this digest, or with the one before it while that still works."""
+        row, now = self._row(key_id), now or datetime.now(UTC)
         if row is None or _key(row).state(now) != "valid":
             return None
-        return _key(row) if _opens(row, session.key_digest, now) else None
+        previous = row.previous_digest if row.previous_until and aware(row.previous_until) > now else ""
+        known = [hmac.compare_digest(presented, stored) for stored in (row.digest, previous)]
+        return _key(row) if any(known) else None
+
+    def find(self, key_id: str) -> ApiKey | None:
+        """The key with this id, valid or not."""
+        row = self._row(key_id)
+        return _key(row) if row is not None else None
+
+    def _row(self, key_id: str) -> Row[Any] | None:
+        with self._engine.connect() as connection:
+            return connection.execute(select(_keys).where(_keys.c.id == key_id)).first()
 
     def _get(self, key_id: str) -> ApiKey:
         key = self.find(key_id)
@@ -238,13 +240,6 @@ def digest(secret: str) -> str:
 def key_digest(token: str) -> str:
     """The digest of a stored key's secret."""
     return digest(token.removeprefix(PREFIX).partition("_")[2])
-
-
-def _opens(row: Row[Any], presented: str, now: datetime) -> bool:
-    """Whether this is the digest of a key's secret, or of the one before it while that still works."""
-    previous = row.previous_digest if row.previous_until and aware(row.previous_until) > now else ""
-    known = [hmac.compare_digest(presented, stored) for stored in (row.digest, previous)]
-    return any(known)
 
 
 def _key(row: Row[Any]) -> ApiKey:

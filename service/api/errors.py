@@ -63,19 +63,30 @@ def error_response(
     return JSONResponse({"error": body}, status_code=status, headers=headers)
 
 
+def response_of(
+    error: TrainmedicError, trace_id: str, path: str, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    """The response to one of our errors."""
+    return error_response(
+        STATUS[error.kind],
+        error.code,
+        error.message,
+        trace_id=trace_id,
+        hint=error.hint,
+        headers=headers_of(error) if headers is None else headers,
+        path=path,
+    )
+
+
 def trace_id_of(request: Request) -> str:
     """The id of this request, set by the middleware."""
     return str(getattr(request.state, "trace_id", ""))
 
 
-def internal_error(trace_id: str, path: str) -> JSONResponse:
-    """The response for an error that is not ours: nothing but the trace id."""
-    return error_response(500, "internal", "something went wrong on our side", trace_id=trace_id, path=path)
-
-
-def log_unexpected(error: Exception, trace_id: str) -> None:
-    """The traceback for the operator."""
+def unexpected(error: Exception, trace_id: str, path: str) -> JSONResponse:
+    """The response for an error that is not ours: nothing but the trace id. The traceback is the operator's."""
     log.error("unexpected error, trace_id=%s\n%s", trace_id, trace_of(error))
+    return error_response(500, "internal", "something went wrong on our side", trace_id=trace_id, path=path)
 
 
 def add_handlers(app: FastAPI) -> None:
@@ -83,15 +94,7 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(TrainmedicError)
     async def _ours(request: Request, error: TrainmedicError) -> JSONResponse:
-        return error_response(
-            STATUS[error.kind],
-            error.code,
-            error.message,
-            trace_id=trace_id_of(request),
-            hint=error.hint,
-            headers=headers_of(error),
-            path=request.url.path,
-        )
+        return response_of(error, trace_id_of(request), request.url.path)
 
     @app.exception_handler(ClientDisconnected)
     async def _disconnected(request: Request, error: ClientDisconnected) -> Response:

@@ -1,4 +1,4 @@
-"""The ASGI layers around every route, outermost first: proxies, metrics, trace id, host, access, size of the body.
+"""The ASGI layers around every route, outermost first: proxies, trace id and metrics, host, access, size of the body.
 
 Plain ASGI, because Starlette's `BaseHTTPMiddleware` hides a client's disconnect from the routes. Its
 `TrustedHostMiddleware` knows lists of names only; the host check here admits any address and any undotted name.
@@ -20,13 +20,14 @@ from opentelemetry.trace import SpanKind, StatusCode, use_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from trainmedic.kb.errors import TooLarge
 from trainmedic.service.access.gate import REFUSALS, Gate, Refused, address_of
 from trainmedic.service.access.limits import client_of
 from trainmedic.service.access.principals import ANYBODY
 from trainmedic.service.access.proxies import TrustedProxies
 from trainmedic.service.access.scopes import requirement
 from trainmedic.service.access.slots import CLIENT
-from trainmedic.service.api.errors import STATUS, error_response, internal_error, log_unexpected
+from trainmedic.service.api.errors import error_response, response_of, unexpected
 from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.observers.tracing import TRACE_ID, fail, trace_id_of, tracer
 from trainmedic.service.settings import MEBIBYTE, Settings
@@ -54,39 +55,8 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics, gate: Gat
     app.add_middleware(Guard, gate=gate)
     if not settings.guarded:
         app.add_middleware(OwnHost, public_url=settings.public_url)
-    app.add_middleware(Trace)
-    app.add_middleware(Measure, metrics=metrics)
+    app.add_middleware(Trace, metrics=metrics)
     app.add_middleware(TrustedProxies, trusted=settings.trusted_proxies)
-
-
-class Measure:
-    """Counts and times the requests by route."""
-
-    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
-        self._app = app
-        self._metrics = metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        started = time.perf_counter()
-        status = 500
-
-        async def noted(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        self._metrics.in_progress.inc()
-        try:
-            await self._app(scope, receive, noted)
-        finally:
-            self._metrics.in_progress.dec()
-            route, seconds = route_of(scope), time.perf_counter() - started
-            self._metrics.requests.labels(route=route, code=str(status)).inc()
-            self._metrics.duration.labels(route=route).observe(seconds)
 
 
 def route_of(scope: Scope) -> str:
@@ -99,13 +69,15 @@ def route_of(scope: Scope) -> str:
 
 class Trace:
     """Gives each request a span and an id, sends the id with the response, and answers unexpected errors with it.
+    Counts and times the requests by route.
 
     The id is that of the caller's trace, if a ``traceparent`` header names one. Each request is one line of the log,
     with its route and never its path, which may hold what somebody searched for.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -126,17 +98,21 @@ class Trace:
                 message["headers"] = [*message.get("headers", []), (TRACE_HEADER, trace_id.encode())]
             await send(message)
 
+        self._metrics.in_progress.inc()
         try:
             with use_span(span, record_exception=False, set_status_on_exception=False):
                 await self._app(scope, receive, traced)
         except Exception as error:
             fail(span, error)
             # Not left to the server, which would log the message unmasked and answer without the trace id.
-            log_unexpected(error, trace_id)
+            response = unexpected(error, trace_id, scope["path"])
             if not answering:
-                await internal_error(trace_id, scope["path"])(scope, receive, traced)
+                await response(scope, receive, traced)
         finally:
-            route = route_of(scope)
+            self._metrics.in_progress.dec()
+            route, seconds = route_of(scope), time.perf_counter() - started
+            self._metrics.requests.labels(route=route, code=str(status)).inc()
+            self._metrics.duration.labels(route=route).observe(seconds)
             span.update_name(f"{method} {route}")
             span.set_attributes(
                 {"http.request.method": method, "http.route": route, "http.response.status_code": status}
@@ -144,7 +120,7 @@ class Trace:
             if status >= 500:
                 span.set_status(StatusCode.ERROR)
             span.end()
-            figures = {"route": route, "status": status, "seconds": round(time.perf_counter() - started, 4)}
+            figures = {"route": route, "status": status, "seconds": round(seconds, 4)}
             request_log.info("%s %s", method, route, extra=figures)
             TRACE_ID.reset(token)
 
@@ -229,16 +205,7 @@ class Guard:
             await self._app(scope, receive, with_headers(noted, admission.headers))
         except Refused as refused:
             principal = refused.principal
-            error = refused.error
-            response = error_response(
-                STATUS[error.kind],
-                error.code,
-                error.message,
-                trace_id=state["trace_id"],
-                hint=error.hint,
-                headers=refused.headers,
-                path=scope["path"],
-            )
+            response = response_of(refused.error, state["trace_id"], scope["path"], refused.headers)
             await response(scope, receive, noted)
         finally:
             if needed in RECORDED or path in RECORDED_READS or str(status) in REFUSALS:
@@ -332,12 +299,7 @@ class BodyLimit:
             await self._refuse(scope, receive, send)
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = error_response(
-            413,
-            "too_large",
-            f"the request is larger than {self._max_bytes // MEBIBYTE} MiB",
-            trace_id=scope["state"]["trace_id"],
-            path=scope["path"],
-            hint="send the end of the log",
+        error = TooLarge(
+            f"the request is larger than {self._max_bytes // MEBIBYTE} MiB", hint="send the end of the log"
         )
-        await response(scope, receive, send)
+        await response_of(error, scope["state"]["trace_id"], scope["path"])(scope, receive, send)

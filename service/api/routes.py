@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge, TrainmedicError
+from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report_view import ReportView
 from trainmedic.kb.pages.render import render_cause, render_mechanism, render_rule
 from trainmedic.kb.serialization import plain, to_json, to_json_once
@@ -86,7 +87,7 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
     async def check(body: CheckIn) -> Response:
         """Run the rules alone over files that belong to one run."""
         bounded(body.attachments)
-        attachments = tuple(attachment.value() for attachment in body.attachments)
+        attachments = tuple(values(body.attachments))
         return json_response(await worker.run(lambda: advisor.check(attachments, body.language)))
 
     @router.post("/search")
@@ -100,10 +101,10 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
 
     add_answer_routes(router, advisor, worker)
     add_conversation_routes(router, advisor.memory, worker.run)
-    add_audit_route(router, advisor, worker, bounded)
-    add_diff_route(router, advisor, worker, bounded)
-    add_message_route(router, advisor, worker, bounded)
-    add_knowledge_routes(router, advisor)
+    add_tool_routes(router, advisor, worker, bounded)
+    add_case_routes(router, advisor)
+    add_mechanism_routes(router, advisor)
+    add_rule_routes(router, advisor)
     return router
 
 
@@ -132,41 +133,28 @@ def add_answer_routes(router: APIRouter, advisor: Advisor, worker: Worker) -> No
         return FeedbackReceipt(answer_id=body.answer_id, reaction=body.reaction)
 
 
-def add_audit_route(
+def add_tool_routes(
     router: APIRouter, advisor: Advisor, worker: Worker, bounded: Callable[[list[AttachmentIn]], None]
 ) -> None:
-    """What known defects installed packages have."""
+    """What needs no conversation: known defects of packages, two runs compared, messages explained."""
 
     @router.post("/audit", response_model=AuditView)
     async def audit(body: AuditIn) -> Response:
         """The known defects of an environment's packages, and the versions without them."""
         bounded([*body.attachments, *body.good])
-        attachments, good = ([item.value() for item in items] for items in (body.attachments, body.good))
-        view = await worker.run(
+        attachments, good = values(body.attachments), values(body.good)
+        return await run(
             lambda: advisor.audit(
                 attachments, body.language, good=good, question=body.question, with_possible=body.possible
             )
         )
-        return json_response(view)
-
-
-def add_diff_route(
-    router: APIRouter, advisor: Advisor, worker: Worker, bounded: Callable[[list[AttachmentIn]], None]
-) -> None:
-    """What differs between two runs."""
 
     @router.post("/diff", response_model=DiffView)
     async def diff(body: DiffIn) -> Response:
         """What differs between a run that works and one that fails, and what each difference does."""
         bounded([*body.good, *body.bad])
-        good, bad = ([item.value() for item in items] for items in (body.good, body.bad))
-        return json_response(await worker.run(lambda: advisor.diff(good, bad, body.language)))
-
-
-def add_message_route(
-    router: APIRouter, advisor: Advisor, worker: Worker, bounded: Callable[[list[AttachmentIn]], None]
-) -> None:
-    """What error messages say."""
+        good, bad = values(body.good), values(body.bad)
+        return await run(lambda: advisor.diff(good, bad, body.language))
 
     @router.post("/messages/explain", response_model=MessagesView)
     async def explain(body: ExplainIn) -> Response:
@@ -174,15 +162,15 @@ def add_message_route(
         bounded(body.attachments)
         if not body.message.strip() and not body.attachments:
             raise InvalidRequest("message: a message, or attachments")
-        attachments = tuple(attachment.value() for attachment in body.attachments)
-        return json_response(await worker.run(lambda: advisor.explain(body.message, attachments, body.language)))
+        attachments = tuple(values(body.attachments))
+        return await run(lambda: advisor.explain(body.message, attachments, body.language))
+
+    async def run(call: Callable[[], object]) -> Response:
+        return json_response(await worker.run(call))
 
 
-def add_knowledge_routes(router: APIRouter, advisor: Advisor) -> None:
-    """The knowledge itself, paged."""
-    add_case_routes(router, advisor)
-    add_mechanism_routes(router, advisor)
-    add_rule_routes(router, advisor)
+def values(attachments: list[AttachmentIn]) -> list[Attachment]:
+    return [attachment.value() for attachment in attachments]
 
 
 def add_case_routes(router: APIRouter, advisor: Advisor) -> None:
@@ -215,9 +203,7 @@ def add_case_routes(router: APIRouter, advisor: Advisor) -> None:
         fields = plain(case)
         assert isinstance(fields, dict)
         markdown = render_cause(case, knowledge.mechanisms, language)
-        return CaseDocument(
-            case=fields, markdown=markdown, sightings=advisor.memory.sightings(case_id, advisor.knowledge)
-        )
+        return CaseDocument(case=fields, markdown=markdown, sightings=advisor.memory.sightings(case_id, knowledge))
 
 
 def add_mechanism_routes(router: APIRouter, advisor: Advisor) -> None:

@@ -6,7 +6,6 @@ A file's side is a word of its name or folder (``good.yaml``, ``fails/train.log`
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -58,18 +57,6 @@ def sides_of(question: str, names: Sequence[str]) -> Mapping[str, Side]:
         other = names[1] if known == names[0] else names[0]
         marked[other] = "works" if marked[known] == "fails" else "fails"
     return marked
-
-
-def comparable(question: str, names: Sequence[str]) -> bool:
-    """Whether the files may well be of two runs: sides are known, a question asks for the difference between two files
-    of one kind, or two names differ in one word at most."""
-    if len(set(sides_of(question, names).values())) == 2:
-        return True
-    pairs = [ending for ending, count in Counter(map(_ending, names)).items() if count == 2]
-    if pairs and phrases("compares_runs").search(question):
-        return True
-    twins = ([_words(name)[:-1] for name in names if _ending(name) == ending] for ending in pairs)
-    return any(len(one) == len(other) and len(set(one) - set(other)) < min(2, len(one)) for one, other in twins)
 
 
 def _ending(name: str) -> str:

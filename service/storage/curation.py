@@ -1,18 +1,22 @@
-"""The curator's lists as they leave the service."""
+"""The curator's lists: questions without a resolution, those alike as one, and how often each cause was seen. Pure."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmedic.service.dialogue.turn import Turn
+import numpy as np
+import numpy.typing as npt
+
 from trainmedic.service.storage.outcomes import OpenQuestion, Reason, Sightings
-from trainmedic.service.storage.unresolved import Embed, clustered
 
 REASONS: tuple[Reason, ...] = ("voted_down", "not_in_kb", "need_input")
 """The worst first."""
 MOST_QUESTIONS = 10
+ALIKE = 0.62
+"""The least cosine of a question and the first one of its group."""
+Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,39 +46,58 @@ class SeenCauseView:
     last: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecurringView:
-    """A failure that several conversations were about. ``cause`` is what its latest answer named, if anything."""
-
-    count: int
-    last: str
-    question: str
-    cause: str
-    answer: str
-
-
 def unresolved_views(
     questions: Sequence[OpenQuestion], embed: Embed, nearest: Callable[[str], str]
 ) -> tuple[UnresolvedView, ...]:
-    """The curator's list; ``nearest`` gives the id of the page that is most like a text."""
-    views = []
-    for cluster in clustered(questions, embed):
-        reasons = cluster.reasons
-        views.append(
-            UnresolvedView(
-                count=len(cluster.questions),
-                first=cluster.first.date().isoformat(),
-                last=cluster.last.date().isoformat(),
-                reason=max(REASONS, key=lambda reason: reasons.get(reason, 0)),
-                reasons={reason: reasons[reason] for reason in REASONS if reasons.get(reason)},
-                question=cluster.example.question,
-                questions=tuple(question.question for question in cluster.questions[-MOST_QUESTIONS:]),
-                answers=tuple(question.answer_id for question in cluster.questions[-MOST_QUESTIONS:]),
-                comments=tuple(question.comment for question in cluster.questions if question.comment),
-                nearest=nearest(cluster.example.question),
-            )
-        )
-    return tuple(views)
+    """The curator's list, the largest groups first, then the latest; ``nearest`` gives the page most like a text."""
+    groups = clustered(questions, embed)
+    groups.sort(key=lambda group: (-len(group[1]), -group[1][-1].asked_at.timestamp()))
+    return tuple(_view(example, group, nearest) for example, group in groups)
+
+
+def _view(example: OpenQuestion, group: Sequence[OpenQuestion], nearest: Callable[[str], str]) -> UnresolvedView:
+    reasons = Counter(question.reason for question in group)
+    return UnresolvedView(
+        count=len(group),
+        first=group[0].asked_at.date().isoformat(),
+        last=group[-1].asked_at.date().isoformat(),
+        reason=max(REASONS, key=lambda reason: reasons.get(reason, 0)),
+        reasons={reason: reasons[reason] for reason in REASONS if reasons.get(reason)},
+        question=example.question,
+        questions=tuple(question.question for question in group[-MOST_QUESTIONS:]),
+        answers=tuple(question.answer_id for question in group[-MOST_QUESTIONS:]),
+        comments=tuple(question.comment for question in group if question.comment),
+        nearest=nearest(example.question),
+    )
+
+
+def clustered(questions: Sequence[OpenQuestion], embed: Embed) -> list[tuple[OpenQuestion, list[OpenQuestion]]]:
+    """Groups of questions about the same thing, oldest first, each with the one nearest to all of them.
+
+    A question joins the first group whose failure is the same, else the one whose first question is most alike; the
+    oldest question comes first, so groups stay what they were when new questions come.
+    """
+    ordered = sorted(questions, key=lambda question: (question.asked_at, question.answer_id))
+    if not ordered:
+        return []
+    vectors = embed([question.question for question in ordered])
+    groups: list[list[int]] = []
+    for number, question in enumerate(ordered):
+        marks = [ordered[group[0]].fingerprint for group in groups]
+        likeness = [float(vectors[number] @ vectors[group[0]]) for group in groups]
+        nearest = max(range(len(groups)), key=lambda n: (likeness[n], -n), default=None)
+        if question.fingerprint and question.fingerprint in marks:
+            groups[marks.index(question.fingerprint)].append(number)
+        elif nearest is not None and likeness[nearest] >= ALIKE:
+            groups[nearest].append(number)
+        else:
+            groups.append([number])
+    found = []
+    for group in groups:
+        middle = vectors[group].mean(axis=0)
+        example = max(group, key=lambda n: (float(vectors[n] @ middle), -n))
+        found.append((ordered[example], [ordered[n] for n in group]))
+    return found
 
 
 def seen_views(
@@ -96,16 +119,3 @@ def seen_views(
         for id, listed in counts.items()
     ]
     return tuple(sorted(views, key=lambda view: (-view.count, view.id)))
-
-
-def recurring_views(found: Sequence[tuple[Turn, Sightings]]) -> tuple[RecurringView, ...]:
-    return tuple(
-        RecurringView(
-            count=seen.count,
-            last=seen.last.date().isoformat(),
-            question=turn.question,
-            cause=turn.causes[0] if turn.verdict == "answered" and turn.causes else "",
-            answer=turn.answer_id,
-        )
-        for turn, seen in found
-    )

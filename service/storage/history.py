@@ -13,22 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    DateTime,
-    Index,
-    Integer,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, delete, func, insert, select, update
 from sqlalchemy.engine import Engine, Row
 
 from trainmedic.kb.errors import NotFound
@@ -36,8 +21,9 @@ from trainmedic.kb.identities import Identities, identities_of, mask_identities,
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.dialogue.turn import Turn
-from trainmedic.service.storage.database import METADATA, aware, open_database, reading, scrub, writing
+from trainmedic.service.storage.database import aware, open_database, reading, scrub, writing
 from trainmedic.service.storage.outcomes import OpenQuestion, Reason, Sightings
+from trainmedic.service.storage.tables import ANSWERS, FEEDBACK, TURNS
 
 REACTIONS = ("up", "down", "resolved")
 MAX_TITLE = 120
@@ -45,46 +31,12 @@ MAX_TITLE = 120
 LATEST = 40
 """Turns of a conversation that are read, besides its first: each may hold megabytes."""
 
-_turns = Table(
-    "turns",
-    METADATA,
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("conversation_id", String(64), nullable=False, index=True),
-    Column("answer_id", String(64), nullable=False, unique=True),
-    Column("asked_at", DateTime(timezone=True), nullable=False, index=True),
-    Column("question", Text, nullable=False),
-    Column("attachments", Text, nullable=False),
-    Column("verdict", String(16), nullable=False),
-    Column("causes", Text, nullable=False),
-    Column("versions", Text, nullable=False),
-    Column("fingerprint", String(16), nullable=False, server_default="", index=True),
-    Column("owner", String(64), nullable=False, server_default=""),
-    Column("copied_from", String(64), nullable=False, server_default="", index=True),
-    Index("ix_turns_owner", "owner", "conversation_id"),
-)
-_answers = Table(
-    "answers",
-    METADATA,
-    Column("answer_id", String(64), primary_key=True),
-    Column("body", Text, nullable=False),
-)
-_feedback = Table(
-    "feedback",
-    METADATA,
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("answer_id", String(64), nullable=False),
-    Column("reaction", String(16), nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("comment", Text, nullable=False),
-    Column("updated_at", DateTime(timezone=True), nullable=False),
-    UniqueConstraint("answer_id", name="one_reaction_per_answer"),
-)
 OURS = frozenset(("url", "link", "versions"))
 """Fields of an answer without names of the user's: links of the knowledge, and versions, which look like addresses."""
-_WHOSE = _turns.c.owner + "/" + _turns.c.conversation_id
+_WHOSE = TURNS.c.owner + "/" + TURNS.c.conversation_id
 """Tells conversations apart: clients choose ids, and those of two owners may be the same."""
-_ADD = insert(_turns)
-_KEEP = insert(_answers)
+_ADD = insert(TURNS)
+_KEEP = insert(ANSWERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,25 +113,25 @@ class History:
         """The first turn of the owner's conversation and its `LATEST`, oldest first; empty for an unknown one."""
         in_conversation = _in(owner, conversation_id)
         # The limit is in a subquery of its own: not every database accepts one after IN.
-        latest = select(_turns.c.id).where(in_conversation).order_by(_turns.c.id.desc()).limit(LATEST).subquery()
-        first = select(func.min(_turns.c.id)).where(in_conversation).scalar_subquery()
+        latest = select(TURNS.c.id).where(in_conversation).order_by(TURNS.c.id.desc()).limit(LATEST).subquery()
+        first = select(func.min(TURNS.c.id)).where(in_conversation).scalar_subquery()
         from_ = select(func.min(latest.c.id)).scalar_subquery()
-        selected = in_conversation & ((_turns.c.id == first) | (_turns.c.id >= from_))
-        query = select(_turns).where(selected).order_by(_turns.c.id)
+        selected = in_conversation & ((TURNS.c.id == first) | (TURNS.c.id >= from_))
+        query = select(TURNS).where(selected).order_by(TURNS.c.id)
         with reading(self._engine) as connection:
             rows = connection.execute(query).all()
         return tuple(_turn(row) for row in rows)
 
     def stored_answer(self, answer_id: str) -> StoredAnswer | None:
         """A stored answer, or None."""
-        place_query = select(_turns.c.owner, _turns.c.conversation_id, _turns.c.id)
+        place_query = select(TURNS.c.owner, TURNS.c.conversation_id, TURNS.c.id)
         with reading(self._engine) as connection:
-            body = connection.execute(select(_answers.c.body).where(_answers.c.answer_id == answer_id)).scalar()
-            place = connection.execute(place_query.where(_turns.c.answer_id == answer_id)).first()
+            body = connection.execute(select(ANSWERS.c.body).where(ANSWERS.c.answer_id == answer_id)).scalar()
+            place = connection.execute(place_query.where(TURNS.c.answer_id == answer_id)).first()
             if body is None or place is None:
                 return None
-            until = _in(place.owner, place.conversation_id) & (_turns.c.id <= place.id)
-            rows = connection.execute(select(_turns).where(until).order_by(_turns.c.id)).all()
+            until = _in(place.owner, place.conversation_id) & (TURNS.c.id <= place.id)
+            rows = connection.execute(select(TURNS).where(until).order_by(TURNS.c.id)).all()
         return StoredAnswer(answer=json.loads(body), turns=tuple(_turn(row) for row in rows))
 
     def branch(self, answer_id: str, owner: str = "") -> str | None:
@@ -188,17 +140,17 @@ class History:
         It is the answer's own if that is the owner's and nothing was asked after it, else a copy up to the answer, with
         addresses of its own.
         """
-        place_query = select(_turns.c.owner, _turns.c.conversation_id, _turns.c.id)
+        place_query = select(TURNS.c.owner, TURNS.c.conversation_id, TURNS.c.id)
         with writing(self._engine) as connection:
-            place = connection.execute(place_query.where(_turns.c.answer_id == answer_id)).first()
+            place = connection.execute(place_query.where(TURNS.c.answer_id == answer_id)).first()
             if place is None:
                 return None
             in_conversation = _in(place.owner, place.conversation_id)
-            last = connection.execute(select(func.max(_turns.c.id)).where(in_conversation)).scalar()
+            last = connection.execute(select(func.max(TURNS.c.id)).where(in_conversation)).scalar()
             if last == place.id and place.owner == owner:
                 return str(place.conversation_id)
-            until = in_conversation & (_turns.c.id <= place.id)
-            rows = connection.execute(select(_turns).where(until).order_by(_turns.c.id)).mappings().all()
+            until = in_conversation & (TURNS.c.id <= place.id)
+            rows = connection.execute(select(TURNS).where(until).order_by(TURNS.c.id)).mappings().all()
             copy = uuid.uuid4().hex
             for row in rows:
                 new = {"conversation_id": copy, "answer_id": uuid.uuid4().hex, "owner": owner}
@@ -206,7 +158,7 @@ class History:
                 turn = {name: value for name, value in row.items() if name != "id"}
                 # Without its fingerprint: a copy is no second sighting of the failure.
                 connection.execute(_ADD, turn | new | {"fingerprint": ""})
-                stored = select(_answers.c.body).where(_answers.c.answer_id == row["answer_id"])
+                stored = select(ANSWERS.c.body).where(ANSWERS.c.answer_id == row["answer_id"])
                 body = connection.execute(stored).scalar()
                 if body is not None:
                     renamed = json.loads(body) | {"id": new["answer_id"], "conversation_id": copy}
@@ -246,7 +198,7 @@ class History:
             "owner": owner,
         }
         with writing(self._engine) as connection:
-            earlier = select(_turns.c.id).where(_in(owner, conversation_id)).limit(1)
+            earlier = select(TURNS.c.id).where(_in(owner, conversation_id)).limit(1)
             if continues and connection.execute(earlier).first() is None:
                 return
             connection.execute(_ADD, values)  # one statement for all turns: compiled once
@@ -263,21 +215,21 @@ class History:
             "updated_at": now or datetime.now(UTC),
         }
         # Locked, so that of two processes the second one finds the row that the first one inserted.
-        known = select(_turns.c.id).where(_turns.c.answer_id == feedback.answer_id).with_for_update()
+        known = select(TURNS.c.id).where(TURNS.c.answer_id == feedback.answer_id).with_for_update()
         with writing(self._engine) as connection:
             if connection.execute(known).first() is None:
                 raise NotFound(f"no answer {feedback.answer_id!r}")
             changed = connection.execute(
-                update(_feedback).where(_feedback.c.answer_id == feedback.answer_id).values(**values)
+                update(FEEDBACK).where(FEEDBACK.c.answer_id == feedback.answer_id).values(**values)
             )
             # Update, then insert: an upsert is spelled differently by every database.
             if changed.rowcount == 0:
-                connection.execute(insert(_feedback).values(answer_id=feedback.answer_id, **values))
+                connection.execute(insert(FEEDBACK).values(answer_id=feedback.answer_id, **values))
 
     def feedback(self, answer_id: str) -> Feedback | None:
         """The feedback on an answer, or None."""
         with reading(self._engine) as connection:
-            row = connection.execute(select(_feedback).where(_feedback.c.answer_id == answer_id)).first()
+            row = connection.execute(select(FEEDBACK).where(FEEDBACK.c.answer_id == answer_id)).first()
         if row is None:
             return None
         return Feedback(answer_id=row.answer_id, reaction=row.reaction, reason=row.reason, comment=row.comment)
@@ -287,78 +239,61 @@ class History:
         if not fingerprint:
             return None
         conversations = func.count(func.distinct(_WHOSE))
-        others = (_turns.c.fingerprint == fingerprint) & ~_in(owner, conversation_id)
+        others = (TURNS.c.fingerprint == fingerprint) & ~_in(owner, conversation_id)
         with reading(self._engine) as connection:
-            count, last = connection.execute(select(conversations, func.max(_turns.c.asked_at)).where(others)).one()
+            count, last = connection.execute(select(conversations, func.max(TURNS.c.asked_at)).where(others)).one()
         return Sightings(count=count, last=aware(last)) if count else None
 
     def sightings_of_causes(self) -> Mapping[str, Sightings]:
         """How often each cause came first in an answer that was given, by its id."""
-        columns = select(_WHOSE.label("whose"), _turns.c.causes, _turns.c.asked_at)
+        columns = select(_WHOSE.label("whose"), TURNS.c.causes, TURNS.c.asked_at)
         conversations: dict[str, set[str]] = {}
         last: dict[str, datetime] = {}
         with reading(self._engine) as connection:
-            for row in connection.execute(columns.where(_turns.c.verdict == "answered").order_by(_turns.c.id)):
+            for row in connection.execute(columns.where(TURNS.c.verdict == "answered").order_by(TURNS.c.id)):
                 for cause in json.loads(row.causes)[:1]:
                     conversations.setdefault(cause, set()).add(row.whose)
                     last[cause] = aware(row.asked_at)
         return {cause: Sightings(count=len(ids), last=last[cause]) for cause, ids in sorted(conversations.items())}
 
-    def recurring(self, least: int = 2) -> tuple[tuple[Turn, Sightings], ...]:
-        """Failures that at least ``least`` conversations were about, with the latest turn of each; commonest first."""
-        conversations = func.count(func.distinct(_WHOSE))
-        groups = (
-            select(conversations.label("count"), func.max(_turns.c.asked_at).label("last"), func.max(_turns.c.id))
-            .where(_turns.c.fingerprint != "")
-            .group_by(_turns.c.fingerprint)
-            .having(conversations >= least)
-        )
-        with reading(self._engine) as connection:
-            found = connection.execute(groups).all()
-            rows = {
-                row.id: row for row in connection.execute(select(_turns).where(_turns.c.id.in_([g[2] for g in found])))
-            }
-        listed = [(_turn(rows[id]), Sightings(count=count, last=aware(last))) for count, last, id in found]
-        return tuple(sorted(listed, key=lambda item: (-item[1].count, -item[1].last.timestamp())))
-
     def unresolved(self) -> tuple[OpenQuestion, ...]:
         """The conversations that ended without a resolution, oldest first."""
-        reactions = _feedback.c.answer_id == _turns.c.answer_id
-        query = select(_turns, _feedback.c.reaction, _feedback.c.comment).join(_feedback, reactions, isouter=True)
+        reactions = FEEDBACK.c.answer_id == TURNS.c.answer_id
+        query = select(TURNS, FEEDBACK.c.reaction, FEEDBACK.c.comment).join(FEEDBACK, reactions, isouter=True)
         conversations: dict[tuple[str, str], list[Row[Any]]] = {}
         with reading(self._engine) as connection:
-            for row in connection.execute(query.order_by(_turns.c.id)):
+            for row in connection.execute(query.order_by(TURNS.c.id)):
                 conversations.setdefault((row.owner, row.conversation_id), []).append(row)
         return tuple(found for rows in conversations.values() if (found := _open(rows)) is not None)
 
     def confirmed(self) -> tuple[ConfirmedTurn, ...]:
         """The questions whose answers were marked as right, oldest first."""
-        right = _feedback.c.reaction.in_(("up", "resolved"))
-        query = select(_turns, _feedback.c.reaction).join(_feedback, _feedback.c.answer_id == _turns.c.answer_id)
+        right = FEEDBACK.c.reaction.in_(("up", "resolved"))
+        query = select(TURNS, FEEDBACK.c.reaction).join(FEEDBACK, FEEDBACK.c.answer_id == TURNS.c.answer_id)
         with reading(self._engine) as connection:
-            rows = connection.execute(query.where(right).order_by(_turns.c.id)).all()
+            rows = connection.execute(query.where(right).order_by(TURNS.c.id)).all()
         return tuple(ConfirmedTurn(turn=_turn(row), reaction=row.reaction) for row in rows)
 
     def conversations(self, owner: str, offset: int = 0, limit: int = 50) -> tuple[Conversation, ...]:
         """An owner's conversations, the latest first."""
         groups = (
             select(
-                _turns.c.conversation_id,
+                TURNS.c.conversation_id,
                 func.count().label("turns"),
-                func.min(_turns.c.id).label("first"),
-                func.max(_turns.c.id).label("last"),
+                func.min(TURNS.c.id).label("first"),
+                func.max(TURNS.c.id).label("last"),
             )
-            .where(_turns.c.owner == owner)
-            .group_by(_turns.c.conversation_id)
-            .order_by(func.max(_turns.c.id).desc())
+            .where(TURNS.c.owner == owner)
+            .group_by(TURNS.c.conversation_id)
+            .order_by(func.max(TURNS.c.id).desc())
             .offset(offset)
             .limit(limit)
         )
         with reading(self._engine) as connection:
             listed = connection.execute(groups).all()
             ends = [id for row in listed for id in (row.first, row.last)]
-            columns = select(_turns.c.id, _turns.c.question, _turns.c.answer_id, _turns.c.asked_at)
-            rows = {row.id: row for row in connection.execute(columns.where(_turns.c.id.in_(ends)))}
+            columns = select(TURNS.c.id, TURNS.c.question, TURNS.c.answer_id, TURNS.c.asked_at)
+            rows = {row.id: row for row in connection.execute(columns.where(TURNS.c.id.in_(ends)))}
         return tuple(
             Conversation(
                 id=group.conversation_id,
@@ -373,7 +308,7 @@ class History:
 
     def past_turns(self, conversation_id: str, owner: str, offset: int = 0, limit: int = 50) -> tuple[PastTurn, ...]:
         """The turns of an owner's conversation, oldest first; nothing for an unknown one."""
-        query = select(_turns).where(_in(owner, conversation_id)).order_by(_turns.c.id).offset(offset).limit(limit)
+        query = select(TURNS).where(_in(owner, conversation_id)).order_by(TURNS.c.id).offset(offset).limit(limit)
         with reading(self._engine) as connection:
             rows = [(_turn(row), aware(row.asked_at)) for row in connection.execute(query)]
         return tuple(
@@ -394,16 +329,16 @@ class History:
         Copies that others went on with from a link go too, with what was asked in them: their answers quote the files
         of this one.
         """
-        chosen = _turns.c.conversation_id == conversation_id
+        chosen = TURNS.c.conversation_id == conversation_id
         if owner is not None:
-            chosen &= _turns.c.owner == owner
+            chosen &= TURNS.c.owner == owner
         with writing(self._engine) as connection:
-            ids = set(connection.execute(select(_turns.c.answer_id).where(chosen)).scalars())
-            copies = select(_turns.c.owner, _turns.c.conversation_id).where(_turns.c.copied_from.in_(ids)).distinct()
+            ids = set(connection.execute(select(TURNS.c.answer_id).where(chosen)).scalars())
+            copies = select(TURNS.c.owner, TURNS.c.conversation_id).where(TURNS.c.copied_from.in_(ids)).distinct()
             for copy in connection.execute(copies).all():
                 place = _in(copy.owner, copy.conversation_id)
-                ids.update(connection.execute(select(_turns.c.answer_id).where(place)).scalars())
-            for table in (_feedback, _answers, _turns):
+                ids.update(connection.execute(select(TURNS.c.answer_id).where(place)).scalars())
+            for table in (FEEDBACK, ANSWERS, TURNS):
                 connection.execute(delete(table).where(table.c.answer_id.in_(ids)))
         scrub(self._engine)
         return tuple(sorted(ids))
@@ -411,12 +346,12 @@ class History:
     def forget(self, older_than: timedelta, now: datetime | None = None) -> int:
         """Delete turns asked longer ago than ``older_than``, with their feedback. Returns how many turns."""
         limit = (now or datetime.now(UTC)) - older_than
-        old = select(_turns.c.answer_id).where(_turns.c.asked_at < limit)
+        old = select(TURNS.c.answer_id).where(TURNS.c.asked_at < limit)
         with writing(self._engine) as connection:
             # By hand: SQLite enforces foreign keys only if every connection asks for it.
-            connection.execute(delete(_feedback).where(_feedback.c.answer_id.in_(old)))
-            connection.execute(delete(_answers).where(_answers.c.answer_id.in_(old)))
-            count = connection.execute(delete(_turns).where(_turns.c.asked_at < limit)).rowcount
+            connection.execute(delete(FEEDBACK).where(FEEDBACK.c.answer_id.in_(old)))
+            connection.execute(delete(ANSWERS).where(ANSWERS.c.answer_id.in_(old)))
+            count = connection.execute(delete(TURNS).where(TURNS.c.asked_at < limit)).rowcount
         scrub(self._engine)
         return count
 
@@ -426,7 +361,7 @@ class History:
 
 
 def _in(owner: str, conversation_id: str) -> ColumnElement[bool]:
-    return (_turns.c.owner == owner) & (_turns.c.conversation_id == conversation_id)
+    return (TURNS.c.owner == owner) & (TURNS.c.conversation_id == conversation_id)
 
 
 def _without_identities(body: str, known: Identities) -> str:

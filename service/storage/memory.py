@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -10,16 +11,15 @@ from typing import Any, Literal, Protocol
 from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, StoreError
 from trainmedic.kb.identities import mask_identities
 from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.parse.logs.error_lines import template
 from trainmedic.kb.serialization import to_json_once
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Answer, SightingsView
 from trainmedic.service.dialogue.turn import Asked, Turn, turn_of
 from trainmedic.service.ranking.knowledge import Knowledge
-from trainmedic.service.storage.curation import SeenCauseView, UnresolvedView, seen_views, unresolved_views
-from trainmedic.service.storage.fingerprint import fingerprint
+from trainmedic.service.storage.curation import Embed, SeenCauseView, UnresolvedView, seen_views, unresolved_views
 from trainmedic.service.storage.history import Conversation, Feedback, History, PastTurn, StoredAnswer, storable
 from trainmedic.service.storage.outcomes import Sightings
-from trainmedic.service.storage.unresolved import Embed
 
 log = logging.getLogger("trainmedic.memory")
 
@@ -169,6 +169,23 @@ def _store(history: History, asked: Asked, answer: Answer) -> None:
         owner=asked.owner,
         continues=asked.continues,
     )
+
+
+def fingerprint(evidence: Evidence, causes: Sequence[str]) -> str:
+    """What makes two incidents the same: the failure without numbers, paths and names, as a short digest.
+
+    Empty if neither an exception nor a known cause identifies it.
+    ``causes`` are those of an answer that commits to its first one, else nothing.
+    """
+    root = next((trace for trace in evidence.tracebacks if trace.root), None)
+    symptoms = sorted({signal.kind for signal in evidence.signals if not signal.stated})
+    if root is not None and root.exception:
+        parts = ["exception", root.exception.rpartition(".")[2], template(root.message)]
+    elif causes:
+        parts = ["cause", causes[0], *symptoms]
+    else:
+        return ""
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _committed(verdict: str, causes: Sequence[str]) -> tuple[str, ...]:

@@ -17,10 +17,16 @@ from starlette.testclient import TestClient
 
 from trainmedic.kb.errors import InvalidRequest, InvalidSettings, NotFound
 from trainmedic.service.access.audit_log import AuditLog
-from trainmedic.service.access.counters import DatabaseCounters
 from trainmedic.service.access.gate import Gate
 from trainmedic.service.access.keys import ApiKey, KeyStore, Scope, Session, SessionStore, key_digest
-from trainmedic.service.access.limits import MOST_CLIENTS, PEER_FACTOR, RateLimits, item_of, network_of
+from trainmedic.service.access.limits import (
+    MOST_CLIENTS,
+    PEER_FACTOR,
+    DatabaseCounters,
+    RateLimits,
+    item_of,
+    network_of,
+)
 from trainmedic.service.access.principals import Access
 from trainmedic.service.access.scopes import REQUIREMENTS, requirement
 from trainmedic.service.advisor import Advisor

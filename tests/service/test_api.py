@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 import pytest
 from starlette.testclient import TestClient
 
-from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_LOG, TRL_COMMAND, Incident
+from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_LOG, Incident
 from tests.service.schema import problems
-from trainmedic.kb.errors import InvalidRequest, NotFound, StoreError, TooLarge, TrainmedicError, Unauthorized
+from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer
@@ -250,17 +250,6 @@ def test_the_language_follows_the_question_unless_one_is_wanted(client: TestClie
         assert client.post("/v1/ask", json={"question": question, "language": language}).json()["language"] == got
 
 
-def test_attachments_alone_are_a_question(client: TestClient) -> None:
-    answer = client.post("/v1/ask", json={"attachments": [{"name": "t.sh", "content": KTO_SINGLE}]}).json()
-    assert "openrlhf-kto-vanilla-loss-single-class" in {f["rule_id"] for f in answer["findings"]}
-
-
-def test_without_a_model_the_answer_says_so(client: TestClient) -> None:
-    answer = client.post("/v1/ask", json={"question": "loss is nan"}).json()
-    assert (answer["mode"], answer["model"]) == ("deterministic", None)
-    assert answer["notices"]
-
-
 def test_secrets_are_masked_and_counted_on_the_receipt(client: TestClient) -> None:
     text = KTO_SINGLE.replace("--bf16", f"--hf_token {TOKEN} --bf16")
     response = client.post("/v1/ask", json={"question": TOKEN, "attachments": [{"name": "t.sh", "content": text}]})
@@ -323,12 +312,8 @@ def test_a_check_is_the_report_and_fits_the_published_schema(client: TestClient,
         asked = client.post("/v1/ask", json=body(incident) | {"question": ""}).json()
         assert report["findings"] == asked["findings"]
         assert report["run"] == asked["run"]
-
-
-def test_a_check_speaks_the_language_that_is_asked_for(client: TestClient) -> None:
-    attachments = [{"name": "t.sh", "content": KTO_SINGLE}]
-    report = client.post("/v1/check", json={"attachments": attachments, "language": "zh"}).json()
-    assert any("\u4e00" <= c <= "\u9fff" for c in report["findings"][0]["message"])
+    chinese = client.post("/v1/check", json={"attachments": body(INCIDENTS[0])["attachments"], "language": "zh"}).json()
+    assert any("\u4e00" <= c <= "\u9fff" for c in chinese["findings"][0]["message"])
 
 
 def test_a_search_gives_hits_with_scores_and_reasons(client: TestClient, document: dict[str, Any]) -> None:
@@ -349,11 +334,6 @@ def test_a_search_can_be_restricted(client: TestClient) -> None:
         for hit in hits:
             case = client.get(f"/v1/cases/{hit['case_id']}").json()["case"]
             assert value in (case["frameworks"] if name == "framework" else [case[name]])
-
-
-def test_search_titles_are_in_the_language_asked_for(client: TestClient) -> None:
-    found = client.post("/v1/search", json={"query": "loss nan", "language": "zh"}).json()
-    assert any("\u4e00" <= c <= "\u9fff" for c in found["hits"][0]["title"])
 
 
 # --- the knowledge --------------------------------------------------------------------------------------------------
@@ -382,16 +362,6 @@ def test_the_knowledge_is_paged_by_id(client: TestClient, document: dict[str, An
     assert (beyond["items"], beyond["total"]) == ([], len(ids))
 
 
-@pytest.mark.parametrize("kind", ["cases", "rules"])
-def test_every_case_and_rule_can_be_read_in_both_languages(client: TestClient, kind: str) -> None:
-    for each in every_id(client, kind, 200):
-        for language in ("en", "zh"):
-            one = client.get(f"/v1/{kind}/{each}", params={"language": language})
-            assert one.status_code == 200
-            assert one.json()[kind[:-1]]["id"] == each
-            assert one.json()["markdown"].startswith("# ")
-
-
 def test_the_lists_can_be_narrowed(client: TestClient) -> None:
     cases = client.get("/v1/cases", params={"framework": "trl", "limit": 200}).json()
     assert cases["items"]
@@ -405,6 +375,8 @@ def test_the_lists_can_be_narrowed(client: TestClient) -> None:
 def test_every_case_that_a_finding_or_a_cause_names_can_be_read(client: TestClient) -> None:
     for incident in INCIDENTS:
         answer = client.post("/v1/ask", json=body(incident)).json()
+        assert answer["mode"] == "deterministic"
+        assert answer["notices"]
         for case in {c for f in answer["findings"] for c in f["cases"]} | {c["case_id"] for c in answer["causes"]}:
             assert client.get(f"/v1/cases/{case}").status_code == 200
         for rule in {f["rule_id"] for f in answer["findings"]}:
@@ -415,6 +387,7 @@ def test_every_case_that_a_finding_or_a_cause_names_can_be_read(client: TestClie
 
 
 def test_a_second_feedback_replaces_the_first(client: TestClient, advisor: Advisor) -> None:
+    assert_error(client.post("/v1/feedback", json={"answer_id": "nope", "reaction": "up"}), 404)
     answer = client.post("/v1/ask", json={"question": "loss is nan"}).json()
     for reaction in ("up", "down", "resolved"):
         sent = {"answer_id": answer["id"], "reaction": reaction, "comment": f"it was {reaction}"}
@@ -434,10 +407,6 @@ def test_secrets_in_a_comment_are_not_stored(client: TestClient, advisor: Adviso
     assert stored is not None
     assert TOKEN not in stored.reason + stored.comment
     assert "\0" not in stored.comment
-
-
-def test_feedback_on_an_unknown_answer_is_not_found(client: TestClient) -> None:
-    assert_error(client.post("/v1/feedback", json={"answer_id": "nope", "reaction": "up"}), 404)
 
 
 def test_without_a_history_feedback_is_refused(knowledge_advisor: Advisor) -> None:
@@ -541,12 +510,6 @@ def test_every_error_of_ours_has_its_status_and_the_one_shape(
     assert list(problems({"error": error}, schema, document)) == []
 
 
-def test_the_statuses_of_the_contract_are_those_of_the_errors() -> None:
-    statuses = {STATUS[e.kind] for e in (InvalidRequest, Unauthorized, NotFound, TooLarge, StoreError, TrainmedicError)}
-    assert statuses == {400, 401, 404, 413, 503, 500}
-    assert {e.kind for e in all_errors()} <= set(STATUS)
-
-
 def test_an_error_that_is_not_ours_shows_nothing_of_itself(advisor: Advisor, caplog: pytest.LogCaptureFixture) -> None:
     client = failing(advisor, RuntimeError(f"the token {TOKEN} at /home/somebody/x.py"))
     response = client.post("/v1/ask", json={"question": "q"})
@@ -576,26 +539,14 @@ REFUSED: dict[str, tuple[str, dict[str, object]]] = {
         "/v1/ask",
         {"question": "q", "attachments": [{"name": "a", "content": "", "x": 1}]},
     ),
-    "an unknown filter": ("/v1/search", {"query": "q", "filters": {"stage": "sft"}}),
     "a question that is no text": ("/v1/ask", {"question": ["q"]}),
-    "a null question": ("/v1/ask", {"question": None}),
     "attachments that are no list": ("/v1/ask", {"question": "q", "attachments": "x"}),
-    "an attachment without a name": ("/v1/ask", {"question": "q", "attachments": [{"content": "x"}]}),
-    "an attachment with an empty name": ("/v1/ask", {"question": "q", "attachments": [{"name": "", "content": "x"}]}),
     "an attachment with an endless name": ("/v1/ask", {"attachments": [{"name": "n" * 256, "content": "x"}]}),
-    "an attachment without content": ("/v1/ask", {"question": "q", "attachments": [{"name": "x"}]}),
     "an unknown language": ("/v1/ask", {"question": "q", "language": "fr"}),
-    "an unknown mode": ("/v1/ask", {"question": "q", "mode": "creative"}),
     "no causes": ("/v1/ask", {"question": "q", "top_k": 0}),
-    "too many causes": ("/v1/ask", {"question": "q", "top_k": 21}),
     "nothing to check": ("/v1/check", {"attachments": []}),
-    "a check without attachments": ("/v1/check", {}),
     "a question to check": ("/v1/check", {"question": "q", "attachments": [{"name": "a", "content": ""}]}),
-    "an empty query": ("/v1/search", {"query": ""}),
-    "too many hits": ("/v1/search", {"query": "q", "top_k": 51}),
-    "an unknown kind": ("/v1/search", {"query": "q", "filters": {"kind": "bug"}}),
     "an unknown reaction": ("/v1/feedback", {"answer_id": "x", "reaction": "meh"}),
-    "feedback on nothing": ("/v1/feedback", {"reaction": "up"}),
     "an endless comment": ("/v1/feedback", {"answer_id": "x", "reaction": "up", "comment": "c" * 20_001}),
 }
 
@@ -686,13 +637,6 @@ def test_sixteen_questions_at_once_get_the_answers_they_get_alone(client: TestCl
     assert [steady(response.json()) for response in responses] == alone
     assert len({response.json()["id"] for response in responses}) == 16
     assert len({response.headers["x-trace-id"] for response in responses}) == 16
-
-
-def test_the_same_question_gets_the_same_answer(client: TestClient) -> None:
-    one = {"question": INCIDENTS[5].en, "attachments": [{"name": "t.sh", "content": TRL_COMMAND}]}
-    first, second = (client.post("/v1/ask", json=one).json() for _ in range(2))
-    assert steady(first) == steady(second)
-    assert first["id"] != second["id"]
 
 
 def test_the_answer_of_the_api_is_that_of_the_advisor(client: TestClient, advisor: Advisor) -> None:

@@ -17,12 +17,10 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.dialogue.turn import turn_of
 from trainmedic.service.evaluation.own import own_items
-from trainmedic.service.storage.curation import recurring_views
-from trainmedic.service.storage.fingerprint import fingerprint
+from trainmedic.service.storage.curation import clustered, unresolved_views
 from trainmedic.service.storage.history import Feedback, History
-from trainmedic.service.storage.memory import Memory
+from trainmedic.service.storage.memory import Memory, fingerprint
 from trainmedic.service.storage.outcomes import OpenQuestion
-from trainmedic.service.storage.unresolved import clustered
 from trainmedic.ui.cli import main
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -66,7 +64,7 @@ def test_what_differs_between_runs_is_left_out_of_a_message() -> None:
     assert template("Rank 3: no file '/data/x.bin' (0x7f3a), 12 left\nmore") == "rank * no file * (*), * left"
 
 
-def test_questions_alike_are_one_line_the_largest_first() -> None:
+def test_questions_alike_are_one_line() -> None:
     questions = [
         question(1, "it hangs", days=2),
         question(2, "the loss is nan"),
@@ -75,17 +73,16 @@ def test_questions_alike_are_one_line_the_largest_first() -> None:
         question(5, "hang with the same trace", mark="f", days=4),
     ]
     clusters = clustered(questions, embed)
-    assert [[each.answer_id for each in cluster.questions] for cluster in clusters] == [
-        ["a3", "a1", "a5"],
-        ["a2", "a4"],
-    ]
-    assert clusters[0].example.answer_id in {"a3", "a1", "a5"}
-    assert clustered([], embed) == ()
+    assert [[each.answer_id for each in group] for _, group in clusters] == [["a2", "a4"], ["a3", "a1", "a5"]]
+    assert clusters[1][0].answer_id in {"a3", "a1", "a5"}
+    assert clustered([], embed) == []
+    views = unresolved_views(questions, embed, lambda text: "")
+    assert [view.answers for view in views] == [("a3", "a1", "a5"), ("a2", "a4")]
 
 
 def test_a_failure_with_the_same_fingerprint_joins_whatever_its_words_are() -> None:
     questions = [question(1, "it hangs", "f"), question(2, "no words in common", "f", days=1)]
-    assert [len(cluster.questions) for cluster in clustered(questions, embed)] == [2]
+    assert [len(group) for _, group in clustered(questions, embed)] == [2]
 
 
 @pytest.fixture
@@ -108,8 +105,7 @@ def test_an_answer_says_how_often_its_failure_was_seen_in_other_conversations(re
 
 
 def test_the_lists_name_the_nearest_page_and_count_mechanisms_with_their_causes(remembering: Advisor) -> None:
-    history, knowledge = remembering.memory.history, remembering.knowledge
-    assert history is not None
+    knowledge = remembering.knowledge
     remembering.ask(Ask(question="Our frobnicator hums in B flat while GRPO trains"))
     answer = remembering.ask(Ask(question=OOM))
     remembering.ask(Ask(question=OOM))
@@ -117,7 +113,6 @@ def test_the_lists_name_the_nearest_page_and_count_mechanisms_with_their_causes(
     views = remembering.memory.unresolved(remembering.knowledge.embedder.vectors, remembering.nearest)
     assert {view.reason for view in views} >= {"voted_down"}
     assert all(view.nearest in knowledge.published for view in views if view.nearest)
-    assert [view.count for view in recurring_views(history.recurring())] == [2]
     for view in remembering.memory.seen(remembering.knowledge, "zh"):
         assert view.title == knowledge.published[view.id].title.zh
         seen = remembering.memory.sightings(view.id, remembering.knowledge)
@@ -148,9 +143,19 @@ def test_the_command_line_lists_and_measures(
     history = History(f"sqlite:///{tmp_path / 'history.sqlite3'}")
     turn = turn_of(NAN, answer_id="a1", verdict="not_in_kb", causes=())
     history.add("c1", turn, ["v"])
-    history.add("c2", replace(turn, answer_id="a2", verdict="answered", causes=("fp16-t5",)), ["v"], fingerprint="f")
-    history.add("c3", replace(turn, answer_id="a3", verdict="answered", causes=("fp16-t5",)), ["v"], fingerprint="f")
-    for what, expected in (("unresolved", "not_in_kb"), ("recurring", "fp16-t5")):
+    history.add(
+        "c2",
+        replace(turn, answer_id="a2", verdict="answered", causes=("accelerate-launch-options-contradict",)),
+        ["v"],
+        fingerprint="f",
+    )
+    history.add(
+        "c3",
+        replace(turn, answer_id="a3", verdict="answered", causes=("accelerate-launch-options-contradict",)),
+        ["v"],
+        fingerprint="f",
+    )
+    for what, expected in (("unresolved", "not_in_kb"), ("seen", "accelerate-launch-options-contradict")):
         assert main(["history", what]) == 0
         assert expected in capsys.readouterr().out
         assert main(["history", what, "--json"]) == 0

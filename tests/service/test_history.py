@@ -19,7 +19,7 @@ from sqlalchemy import Connection, create_engine, make_url, text
 
 from trainmedic.kb.errors import NotFound, StoreError
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.access import audit_log, counters, keys
+from trainmedic.service.access import audit_log, keys, limits
 from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.storage.database import METADATA, engine_of
 from trainmedic.service.storage.history import LATEST, Feedback, History
@@ -234,26 +234,8 @@ def test_migrations_make_the_schema_that_the_history_uses() -> None:
     migrate(engine)
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
-    assert {counters.DatabaseCounters, audit_log.AuditLog, keys.KeyStore}  # their tables are compared too
+    assert {limits.DatabaseCounters, audit_log.AuditLog, keys.KeyStore}  # their tables are compared too
     assert ScriptDirectory(str(FOLDER)).get_current_head() == HEAD
-
-
-def test_a_database_from_before_migrations_keeps_its_conversations(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / '100%.sqlite3'}"
-    engine = create_engine(url)
-    METADATA.create_all(engine, [METADATA.tables[name] for name in ("turns", "answers", "feedback")])
-    with engine.begin() as connection:  # as it was then
-        for index in ("ix_turns_fingerprint", "ix_turns_owner", "ix_turns_copied_from"):
-            connection.execute(text(f"DROP INDEX {index}"))
-        for column in ("fingerprint", "owner", "copied_from"):
-            connection.execute(text(f"ALTER TABLE turns DROP COLUMN {column}"))
-    engine.dispose()
-    for _ in range(2):
-        history = History(url)
-        history.add("c", turn(f"a{len(history.turns('c'))}"), ["v"])
-    assert [each.answer_id for each in history.turns("c")] == ["a0", "a1"]
-    with create_engine(url).connect() as connection:
-        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == [HEAD]
 
 
 def test_opening_a_current_database_does_not_load_alembic(tmp_path: Path) -> None:
@@ -279,13 +261,6 @@ def test_a_failure_is_seen_in_other_conversations_only(history: History) -> None
     assert seen is not None
     assert (seen.count, seen.last) == (1, later(1))
     assert (history.sightings(""), history.sightings("other")) == (None, None)
-
-
-def test_what_comes_again_is_listed_with_its_latest_turn_the_commonest_first(history: History) -> None:
-    for number, (conversation, mark) in enumerate([("c1", "f"), ("c2", "f"), ("c1", "g"), ("c2", "g"), ("c3", "g")]):
-        history.add(conversation, turn(f"a{number}"), [], now=later(number), fingerprint=mark)
-    history.add("c4", turn("once"), [], now=NOW, fingerprint="h")
-    assert [(found.answer_id, seen.count) for found, seen in history.recurring()] == [("a4", 3), ("a1", 2)]
 
 
 def test_each_cause_is_counted_once_a_conversation(history: History) -> None:

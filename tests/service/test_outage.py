@@ -13,10 +13,9 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from trainmedic.kb.errors import StoreError
-from trainmedic.service.access.counters import DatabaseCounters
 from trainmedic.service.access.gate import Gate
 from trainmedic.service.access.keys import ApiKey, KeyStore
-from trainmedic.service.access.limits import RateLimits
+from trainmedic.service.access.limits import DatabaseCounters, RateLimits
 from trainmedic.service.access.principals import Access
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app

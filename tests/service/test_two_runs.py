@@ -10,7 +10,7 @@ from tests.test_run_diff import BAD, GOOD, PACKAGES, log
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.dialogue.two_runs import comparable, sides_of, two_runs
+from trainmedic.service.dialogue.two_runs import sides_of, two_runs
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.memory import Memory
 
@@ -51,13 +51,6 @@ def test_the_side_of_a_file_is_in_its_name_or_in_the_question(
 )
 def test_files_of_one_run_are_not_taken_for_two(question: str, names: tuple[str, ...]) -> None:
     assert two_runs(question, [Attachment(name=name, content="") for name in names]) is None
-
-
-def test_a_comparison_is_offered_for_two_files_that_may_be_of_two_runs() -> None:
-    assert comparable("", ("run_a.yaml", "run_b.yaml"))
-    assert comparable("what is the difference?", ("x.log", "y.log"))
-    assert not comparable("", ("train.yaml", "deepspeed.yaml"))
-    assert not comparable("", tuple(f"rank{number}.log" for number in range(8)))
 
 
 def test_the_answer_is_about_the_failing_run_and_says_what_differs(advisor: Advisor, tmp_path: Path) -> None:

@@ -48,12 +48,12 @@ from trainmedic.ui.chat.audit import NOTED, READ, Noted, note
 from trainmedic.ui.chat.document import document
 from trainmedic.ui.chat.evidence import render
 from trainmedic.ui.chat.guard import CallGuard, RefusedCall
-from trainmedic.ui.chat.knowledge.pages import PATHS, KnowledgePages
 from trainmedic.ui.chat.mount import PAUSES_S, Asgi, Message, Receive, Scope, Send, until_loaded
-from trainmedic.ui.chat.review import ReviewPages
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
 from trainmedic.ui.chat.uploads import upload_folder
 from trainmedic.ui.context import AppContext
+from trainmedic.ui.knowledge.pages import PATHS, KnowledgePages
+from trainmedic.ui.review.pages import ReviewPages
 
 LoadPages = Callable[[AppContext], FastAPI]
 """`ui.chat.pages.make_pages`, imported beside the first requests."""
@@ -84,12 +84,15 @@ HEADERS = (
 
 
 class Shell:
-    """The ASGI application in front of the pages: access, language, and a placeholder while they load."""
+    """The ASGI application in front of the pages: access, language, and a placeholder while they load.
+
+    Without ``load_pages`` there is no question page, only those of the knowledge and of the curator.
+    """
 
     def __init__(
         self,
         context: AppContext,
-        load_pages: LoadPages,
+        load_pages: LoadPages | None,
         pauses_s: Sequence[float] = PAUSES_S,
     ) -> None:
         self._context = context
@@ -110,6 +113,9 @@ class Shell:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Load the pages in the background, and serve them until the context closes."""
+        if self._load_pages is None:
+            yield
+            return
         stop = asyncio.Event()
         with upload_folder() as self._folder:
             task = asyncio.create_task(self._serve(stop))
@@ -124,6 +130,7 @@ class Shell:
 
     async def _run(self, stop: asyncio.Event) -> None:
         try:
+            assert self._load_pages is not None
             pages = await asyncio.to_thread(self._load_pages, self._context)
             async with pages.router.lifespan_context(pages):
                 self._pages = pages
@@ -159,8 +166,10 @@ class Shell:
                 await response(scope, receive, answered)
             elif self._pages is not None:
                 await self._called(self._pages, scope, receive, answered)
-            else:
+            elif self._load_pages is not None:
                 await self._loading(scope)(scope, receive, answered)
+            else:
+                await HTMLResponse(self._plain(scope, missing=True), status_code=404)(scope, receive, answered)
         finally:
             await self._record(scope, status)
 

@@ -1,62 +1,41 @@
-"""The question page: widgets and events. `ui.chat.evidence` and `ui.chat.markdown` make their content."""
+"""The question page: its widgets and their events."""
 
 from __future__ import annotations
 
-import logging
-import time
-import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
-from typing import Any, Literal, TypeAlias
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 import gradio as gr
 
 from trainmedic.kb.errors import Forbidden, NotFound, TrainmedicError
-from trainmedic.kb.mask import mask
-from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.kb.trace import trace_of
-from trainmedic.service.access.slots import for_client
-from trainmedic.service.answer.schema import Answer, StepView
-from trainmedic.service.answering import Draft
-from trainmedic.service.dialogue.request import Ask, Mode, safely_named
+from trainmedic.service.dialogue.request import Mode
 from trainmedic.service.storage.history import Feedback
-from trainmedic.ui.chat import evidence, markdown
+from trainmedic.ui.chat import evidence
+from trainmedic.ui.chat.answering import AnsweringPage, Changes, chatbot, ready
 from trainmedic.ui.chat.audit import READ
-from trainmedic.ui.chat.document import answer_title
-from trainmedic.ui.chat.follow import FollowUp
 from trainmedic.ui.chat.frame import QUIET, header, html_options
-from trainmedic.ui.chat.reading import Progress, with_progress
 from trainmedic.ui.chat.sender import Sender
 from trainmedic.ui.chat.session import (
     REASONS,
     Session,
-    asked_again,
     chat_message,
-    offered,
     restored,
-    says_something,
     sources_of,
-    under,
 )
-from trainmedic.ui.chat.texts import Language, examples, words
-from trainmedic.ui.chat.uploads import lines_of, read_uploads
+from trainmedic.ui.chat.texts import Language, examples
+from trainmedic.ui.chat.uploads import read_uploads
 from trainmedic.ui.chat.waiting import WaitingFiles
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.stored import answer_from
 
-log = logging.getLogger("trainmedic.chat")
 # Checked against this list, because the value comes from a script in the browser.
 REACTIONS = ("up", "down", "resolved")
-EVERY_S = 0.05
-"""Pause between two updates of the text: each one carries the whole conversation."""
 LONG_PASTE = 2_000
 """Code points; a longer paste becomes an attachment."""
-Changes: TypeAlias = dict[Any, Any]
-Event: TypeAlias = Any
 
 # The functions of static/widgets.js. The framework wants the names of a widget's own events in its script, in quotes.
 AFTER_JS = "tmWidgets.after(element, trigger) /* 'turn' 'vote' 'follow' 'forget' */"
-CHIPS_JS = "tmWidgets.chips(element, trigger) /* 'drop' 'side' */"
+CHIPS_JS = "tmWidgets.chips(element, trigger) /* 'drop' */"
 EXAMPLES_JS = "tmWidgets.examples(element, trigger) /* 'example' */"
 SETTLED_JS = "() => tmWidgets.settled()"
 STOPPED_JS = "() => tmWidgets.stopped()"
@@ -64,13 +43,11 @@ ASKED_JS = "(value, session) => tmWidgets.asked(value, session)"
 FOLLOWED_JS = "(session) => tmWidgets.followed(session)"
 
 
-class DiagnosePage:
+class DiagnosePage(AnsweringPage):
     """The question page in one language."""
 
     def __init__(self, context: AppContext, language: Language) -> None:
-        self._context = context
-        self._language = language
-        self._words = words(language)
+        super().__init__(context, language)
         self._waiting = WaitingFiles(context, language)
 
     def build(self) -> gr.Blocks:
@@ -165,7 +142,6 @@ class DiagnosePage:
         drop = self._chips.drop(self.dropped, [self._box, state], [self._box, self._chips], **QUIET)
         # Once more: a change that was sent with the file still there may be answered after its removal.
         drop.then(self.received, [self._box, state], [self._chips], **QUIET)
-        self._chips.side(self.sided, [self._box, state], [self._chips, state], **QUIET)
         deletion = self._after.forget(self.forgotten, [state], outputs, **QUIET)
         deletion.then(None, js=SETTLED_JS, **QUIET)
         self._after.vote(self.voted, [state, on_page], [self._after, self._notice], js=FOLLOWED_JS, **QUIET)
@@ -185,8 +161,7 @@ class DiagnosePage:
         if refusal:
             yield self._noticed(refusal)
             return
-        sides, session.sides = session.sides, {}
-        files = await sender.run(lambda: read_uploads(paths, sides))
+        files = await sender.run(lambda: read_uploads(paths))
         await self._resumed(session, on_page, sender)
         async for changes in self._asked(text, files, session, clear=True):
             yield changes
@@ -234,158 +209,6 @@ class DiagnosePage:
             async for changes in self._asked(example.question, example.files, session):
                 yield changes
 
-    async def _asked(
-        self,
-        question: str,
-        files: Sequence[Attachment],
-        session: Session,
-        mode: Mode = "auto",
-        *,
-        clear: bool = False,
-    ) -> AsyncIterator[Changes]:
-        """The updates while one question is answered; the last one repeats all of them.
-
-        ``clear``: the question was written into the input, which is emptied; a draft that is in it otherwise stays.
-
-        A slow browser draws only the newest of several waiting updates, and an update leaves out unchanged parts:
-        without the last one such a page would keep an older text or lack its evidence.
-        """
-        total: Changes = {}
-        async for changes in self._changes(question, files, session, mode, emptied(clear)):
-            total |= changes
-            yield changes
-        yield total | {self._box: ready(clear), self._session: session}
-
-    async def _changes(
-        self, question: str, files: Sequence[Attachment], session: Session, mode: Mode, value: Mapping[str, None]
-    ) -> AsyncIterator[Changes]:
-        """The user's message at once, the evidence before the text, the text as it arrives, then the rest."""
-        trace_id = uuid.uuid4().hex
-        names = [(file.name, lines_of(file.content)) for file in safely_named(files)]
-        session.messages.append(chat_message("user", markdown.question(mask(question).text, names, self._language)))
-        session.messages.append(chat_message("assistant", self._words["analysing"]))
-        previous, session.has_evidence, session.stopped = session.answer_id, False, False
-        session.answers.append("")
-        yield {
-            self._bot: chatbot(session),
-            self._hello: gr.HTML(visible=False),
-            self._examples: gr.HTML(visible=False),
-            self._after: "",
-            self._notice: "",
-            **({self._chips: ""} if value else {}),
-            # Closed until the answer is there: two questions at once would mix up in one conversation.
-            self._box: gr.MultimodalTextbox(**value, interactive=False, submit_btn=False, stop_btn=True),
-            self._session: session,
-        }
-        if previous:  # somebody may have asked on from the same answer, in another tab or through its link
-            run = for_client(session.client, self._context.executor)
-            branch = await run(lambda: self._context.memory.branch(previous, session.owner))
-            session.conversation = branch or session.conversation
-        request = Ask(
-            question=question,
-            attachments=tuple(files),
-            conversation_id=session.conversation,
-            language=self._language_of(question, session),
-            top_k=self._context.settings.top_k,
-            mode=mode,
-            owner=session.owner,
-        )
-        try:
-            async for changes in self._streamed(request, session, trace_id):
-                yield changes
-        except TrainmedicError as error:
-            yield self._failed(session, error.message, error.hint, trace_id)
-        except Exception as error:
-            log.error("trace %s\n%s", trace_id, trace_of(error))
-            yield self._failed(session, self._words["failed_unexpected"], None, trace_id)
-
-    def _language_of(self, question: str, session: Session) -> Literal["auto", "en", "zh"]:
-        """The language to answer in; files without a word are answered in the page's."""
-        chosen = self._context.settings.language
-        if chosen == "auto" and not question.strip() and session.conversation is None:
-            return self._language
-        return chosen  # type: ignore[return-value]
-
-    async def _streamed(self, request: Ask, session: Session, trace_id: str) -> AsyncIterator[Changes]:
-        text, steps, last = "", list[StepView](), 0.0
-        draft: Answer | None = None
-        sources: tuple[Source, ...] = ()
-        run = for_client(session.client, self._context.executor)
-        async with aclosing(self._context.answerer.stream(request, trace_id, run)) as parts:
-            async for part in with_progress(parts):
-                if session.stopped:
-                    return
-                if isinstance(part, Progress):
-                    session.messages[-1] = chat_message("assistant", self._reading(part))
-                    yield {self._bot: chatbot(session)}
-                elif isinstance(part, Draft):
-                    draft, sources = part.answer, part.sources
-                    session.conversation, session.has_evidence = part.answer.conversation_id, True
-                    yield self._evidence(draft, sources)
-                elif isinstance(part, StepView):
-                    steps.append(part)
-                    yield {self._steps: evidence.steps(steps, self._language)}
-                elif isinstance(part, Answer):
-                    yield self._settled(part, draft, sources, session)
-                elif draft is not None and part.kind != "receipt":  # the page shows it in its own place
-                    text += part.text
-                    if time.monotonic() - last >= EVERY_S:
-                        last = time.monotonic()
-                        session.messages[-1] = chat_message("assistant", markdown.streamed(draft, text, self._language))
-                        yield {self._bot: chatbot(session)}
-
-    def _reading(self, progress: Progress) -> str:
-        read, total = progress.megabytes
-        return f"{self._words['analysing']} {self._words['read_so_far'].format(read=read, total=total)}"
-
-    def _evidence(self, answer: Answer, sources: Sequence[Source]) -> Changes:
-        texts = {source.name: source.text for source in sources}
-        rules = self._context.advisor.knowledge.rules
-        return {
-            self._panel: evidence.panel(answer, texts, self._language, rules),
-            self._steps: evidence.steps(answer.steps, self._language),
-            self._tail: evidence.tail(answer, self._language),
-        }
-
-    def _settled(self, answer: Answer, draft: Answer | None, sources: Sequence[Source], session: Session) -> Changes:
-        """The final text, its cited sources, and the follow-up questions. The evidence above is unchanged."""
-        session.messages[-1] = chat_message("assistant", markdown.answer(answer, self._language))
-        session.answers[-1] = answer.id
-        changes: Changes = {self._bot: chatbot(session), self._after: self._next(answer, sources, session)}
-        if draft is None or answer.citations != draft.citations or answer.mode != draft.mode:
-            # Redrawn only if it changed: redrawing closes the sections that the reader has opened.
-            changes[self._tail] = evidence.tail(answer, self._language)
-        if answer.steps:
-            changes[self._steps] = evidence.steps(answer.steps, self._language)
-        return changes
-
-    def _next(
-        self,
-        answer: Answer,
-        sources: Sequence[Source],
-        session: Session,
-        first: tuple[FollowUp, ...] = (),
-        vote: Feedback | None = None,
-    ) -> str:
-        session.language = evidence.spoken(answer, self._language)
-        session.title = answer_title(answer, self._language)
-        session.feedback = says_something(answer)
-        session.follow = (*first, *offered(self._context, answer, sources, self._language))
-        return self._under(answer.id, session, vote)
-
-    def _under(self, answer_id: str, session: Session, vote: Feedback | None) -> str:
-        return under(
-            self._context, answer_id, session.language, session.title, session.follow, vote, feedback=session.feedback
-        )
-
-    def _failed(self, session: Session, message: str, hint: str | None, trace_id: str) -> Changes:
-        t = self._words
-        lines = [t["failed"].format(message=markdown.verbatim(message))]
-        lines += [t["failed_hint"].format(hint=markdown.verbatim(hint))] if hint else []
-        lines.append(t["failed_trace"].format(trace=trace_id))
-        session.messages[-1] = chat_message("assistant", "\n\n".join(lines))
-        return {self._bot: chatbot(session)}
-
     def stopped(self, session: Session) -> Changes:
         """Stop the answer: the text so far stays, the input opens again."""
         session.stopped = True
@@ -403,22 +226,9 @@ class DiagnosePage:
         self, value: Mapping[str, Any] | None, session: Session, request: gr.Request | None = None
     ) -> Any:
         """Draw the waiting files."""
-        text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
-        chips = await self._waiting.chips(text, paths, session, self._sender(request))
+        paths = [str(path) for path in (value or {}).get("files") or ()]
+        chips = await self._waiting.chips(paths, session, self._sender(request))
         return gr.skip() if chips is None else chips
-
-    async def sided(
-        self,
-        value: Mapping[str, Any] | None,
-        session: Session,
-        event: gr.EventData,
-        request: gr.Request | None = None,
-    ) -> Changes:
-        """Note the run that one waiting file belongs to."""
-        files = [str(path) for path in (value or {}).get("files") or ()]
-        if isinstance(event.index, int) and 0 <= event.index < len(files) and event.side in ("", "works", "fails"):
-            session.sides[files[event.index]] = event.side
-        return {self._chips: await self.received(value, session, request), self._session: session}
 
     async def dropped(
         self,
@@ -510,7 +320,6 @@ class DiagnosePage:
                 stored.answer,
                 stored.sources,
                 session,
-                asked_again(self._context, stored, self._language),
                 await self._vote(answer_id, sender),
             ),
         }
@@ -525,17 +334,4 @@ class DiagnosePage:
             stored = await restored(self._context, sender.run, on_page[:64], session, self._language)
             if stored is not None:
                 await sender.note(READ, on_page[:64])
-                self._next(stored.answer, stored.sources, session, asked_again(self._context, stored, self._language))
-
-
-def chatbot(session: Session) -> Any:
-    return gr.Chatbot(value=[dict(message) for message in session.messages], visible=True)
-
-
-def emptied(clear: bool) -> dict[str, None]:
-    """What empties the input, or leaves it as it is."""
-    return {"value": None} if clear else {}
-
-
-def ready(clear: bool = False) -> Any:
-    return gr.MultimodalTextbox(**emptied(clear), interactive=True, submit_btn=True, stop_btn=False)
+                self._next(stored.answer, stored.sources, session)

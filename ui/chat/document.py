@@ -20,7 +20,6 @@ from trainmedic.ui.chat.frame import header
 from trainmedic.ui.chat.markdown import message_html
 from trainmedic.ui.chat.session import (
     StoredConversation,
-    asked_again,
     chat_message,
     offered,
     says_something,
@@ -99,7 +98,7 @@ def parts(context: AppContext, stored: StoredConversation, language: Language) -
     answer, history = stored.answer, context.memory.history
     spoken_here = spoken(answer, language)
     texts = {source.name: source.text for source in stored.sources}
-    follow = (*asked_again(context, stored, language), *offered(context, answer, stored.sources, language))
+    follow = offered(context, answer, stored.sources, language)
     vote = history.feedback(answer.id) if history is not None else None
     title = answer_title(answer, language)
     return {

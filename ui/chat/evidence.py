@@ -177,9 +177,9 @@ def steps(views: Sequence[StepView], language: Language) -> str:
     return render("steps.html", language, steps=views) if views else ""
 
 
-def chips(inputs: Sequence[WaitingFile], language: Language, *, compare: bool = False) -> str:
-    """What each waiting file was recognised as, with a button to remove it; ``compare``: with a choice of its run."""
-    return render("chips.html", language, inputs=inputs, compare=compare) if inputs else ""
+def chips(inputs: Sequence[WaitingFile], language: Language) -> str:
+    """What each waiting file was recognised as, with a button to remove it."""
+    return render("chips.html", language, inputs=inputs) if inputs else ""
 
 
 def sorted_findings(answer: Answer) -> tuple[list[FindingView], list[FindingView], list[FindingView]]:

@@ -13,7 +13,7 @@ from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.follow import FollowUp, follow_ups, kept_sources
-from trainmedic.ui.chat.texts import Language, words
+from trainmedic.ui.chat.texts import Language
 from trainmedic.ui.chat.uploads import lines_of, source_of
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.stored import answer_from
@@ -48,8 +48,6 @@ class Session:
     """Whether the last answer says anything that may have helped."""
     stopped: bool = False
     """Whether the reader has stopped the newest answer: a part of it that was on its way must not overwrite that."""
-    sides: dict[str, str] = field(default_factory=dict)
-    """The run that the reader has chosen for a waiting file: path → works, fails, or empty for none."""
     chips_asked: int = 0
     """Events so far that drew the waiting files anew."""
     chips_drawn: int = 0
@@ -122,15 +120,6 @@ def offered(context: AppContext, answer: Answer, sources: Sequence[Source], lang
     case = context.advisor.case(answer.causes[0].case_id) if answer.causes else None
     model = bool(context.settings.model_base_url)
     return follow_ups(answer, kept_sources(sources), case, language, model=model)
-
-
-def asked_again(context: AppContext, stored: StoredConversation, language: Language) -> tuple[FollowUp, ...]:
-    """The last question as a follow-up if the knowledge has changed since its answer."""
-    if stored.answer.kb_version == context.advisor.knowledge.cases.version or not stored.turns:
-        return ()
-    turn = stored.turns[-1]
-    label = words(language)["follow_again"]
-    return (FollowUp(id="again", label=label, question=turn.question, files=turn.attachments),)
 
 
 def says_something(answer: Answer) -> bool:

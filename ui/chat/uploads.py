@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from types import MappingProxyType
 
 from trainmedic.kb.model.place import Attachment, Source
 
@@ -39,17 +38,13 @@ def upload_folder() -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingFile:
-    """A file waiting to be sent, as recognised; ``index`` is its position among the waiting files.
-
-    ``side`` is that of its run (works, fails) if the files are of two runs, else empty.
-    """
+    """A file waiting to be sent, as recognised; ``index`` is its position among the waiting files."""
 
     name: str
     kind: str
     lines: int
     read: bool
     index: int = 0
-    side: str = ""
 
 
 def expect(paths: Sequence[str]) -> None:
@@ -60,16 +55,12 @@ def expect(paths: Sequence[str]) -> None:
         _expected.update(map(os.path.realpath, paths))
 
 
-def read_uploads(paths: Sequence[str], sides: Mapping[str, str] = MappingProxyType({})) -> tuple[Attachment, ...]:
-    """Read the uploaded files that still exist, and delete those that no other upload shares.
-
-    A file with a side (path → works or fails) is named as if it were in a folder of that name.
-    """
+def read_uploads(paths: Sequence[str]) -> tuple[Attachment, ...]:
+    """Read the uploaded files that still exist, and delete those that no other upload shares."""
     attachments = []
     for path in map(Path, paths):
         with suppress(OSError), _lock:
-            folder = f"{sides[str(path)]}/" if sides.get(str(path)) else ""
-            attachments.append(Attachment(name=f"{folder}{path.name}", content=path.read_bytes()))
+            attachments.append(Attachment(name=path.name, content=path.read_bytes()))
             if _is_last(path):
                 path.unlink()
                 path.parent.rmdir()

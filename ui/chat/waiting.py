@@ -16,7 +16,6 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.text.compressed import expand
 from trainmedic.service.answering import Executor
 from trainmedic.service.dialogue.request import safely_named
-from trainmedic.service.dialogue.two_runs import comparable, sides_of
 from trainmedic.ui.chat import evidence
 from trainmedic.ui.chat.sender import Sender
 from trainmedic.ui.chat.session import Session
@@ -82,21 +81,14 @@ class WaitingFiles:
         self._language = language
         self._recogniser = Recogniser(lambda: context.advisor.read)
 
-    async def chips(self, text: str, paths: Sequence[str], session: Session, sender: Sender) -> str | None:
-        """What each was recognised as, and of which run if there may be two.
-
-        None if a later event of this tab was answered meanwhile.
-        """
+    async def chips(self, paths: Sequence[str], session: Session, sender: Sender) -> str | None:
+        """What each was recognised as; None if a later event of this tab was answered meanwhile."""
         session.chips_asked = number = session.chips_asked + 1
         files = await self._recognised(paths, sender)
-        names = [item.name for item in files]
-        known = sides_of(text, names)
-        chosen = {item.index: session.sides[paths[item.index]] for item in files if paths[item.index] in session.sides}
-        files = [replace(item, side=chosen.get(item.index, known.get(item.name, ""))) for item in files]
         if session.chips_drawn > number:
             return None
         session.chips_drawn = number
-        return evidence.chips(files, self._language, compare=bool(chosen) or comparable(text, names))
+        return evidence.chips(files, self._language)
 
     async def refusal(self, text: str, paths: Sequence[str], sender: Sender) -> str:
         """Why a message is not worth sending; empty if it is."""

@@ -2,7 +2,6 @@
 
 unresolved  questions that nothing explained, that were not answered, or whose answer was voted down; those alike as one
 seen        how often each cause came first, and when last
-recurring   failures that several conversations were about
 delete ID   delete a conversation with its answers, feedback and copies, whoever asked; ID is its id or an answer's
 
 Only masked text is stored, and only for `history_days`.
@@ -13,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-WHAT = ("unresolved", "seen", "recurring", "delete")
+WHAT = ("unresolved", "seen", "delete")
 LONGEST = 100
 """Code points of a question on one line."""
 
@@ -29,7 +28,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from trainmedic.kb.errors import InvalidRequest, InvalidSettings
     from trainmedic.kb.serialization import to_json
-    from trainmedic.service.storage.curation import recurring_views
     from trainmedic.ui.cli._service import advisor_of, open_journal
 
     advisor = advisor_of(options, with_history=True)
@@ -54,14 +52,10 @@ def run(options: argparse.Namespace) -> int:
             for view in clusters
         ]
         listed: object = clusters
-    elif options.what == "seen":
+    else:
         seen = memory.seen(advisor.knowledge, "zh" if options.language == "zh" else "en")[: options.top]
         lines = [f"{view.count:4}  {view.last}  {view.id}  {view.title}" for view in seen]
         listed = seen
-    else:
-        recurring = recurring_views(history.recurring())[: options.top]
-        lines = [f"{view.count:4}  {view.last}  {view.cause or '–'}  {_line(view.question)}" for view in recurring]
-        listed = recurring
     sys.stdout.write(to_json(listed, indent=2) + "\n" if options.json else "".join(f"{line}\n" for line in lines))
     if not lines:
         print("nothing yet", file=sys.stderr)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -30,8 +30,6 @@ SAMPLED_ROWS = 1000
 _MAX_METRICS = 300
 _CONTINUED_LINES = 60
 _BLANK_LINES = 4
-_REPORTED_LINES = 1000
-"""Lines between two reports of how far the reading has got."""
 _COLUMN = "  "
 """Two blanks keep the columns of a copied notebook table apart."""
 _CUES = (
@@ -108,14 +106,14 @@ class _Draft:
     style: str
 
 
-def read(piece: Piece, progress: Callable[[int], None] = lambda _: None) -> tuple[tuple[Row, ...], tuple[Problem, ...]]:
+def read(piece: Piece) -> tuple[tuple[Row, ...], tuple[Problem, ...]]:
     """The rows of a piece in order, and a problem ``rows_thinned`` if there were more than are kept.
 
     Kept of a very long log are the first `HEAD_ROWS`, the last `TAIL_ROWS`, up to twice `NOTABLE_ROWS` rows between
     them that are not finite or stand out, and `SAMPLED_ROWS` evenly spaced ones. The first row that is not finite
-    always is. ``progress`` is called now and then with the position reached.
+    always is.
     """
-    light = list(_scan(piece.text, piece.source, progress))
+    light = list(_scan(piece.text, piece.source))
     kept = _thin(light)
     rows = tuple(_row(piece, one) for one in kept)
     problems = _other_runs(piece) if rows else ()
@@ -149,7 +147,7 @@ def _row(piece: Piece, light: _Draft) -> Row:
     return Row(step=light.step, metrics=view, span=piece.span(start, end), style=light.style, evaluation=evaluation)
 
 
-def _scan(text: str, source: str | None, progress: Callable[[int], None]) -> Iterator[_Draft]:
+def _scan(text: str, source: str | None) -> Iterator[_Draft]:
     """Every row of a text, in order. One pass over the lines; only lines with a cue are looked at closely."""
     lines = text.split("\n")
     state_file = '"log_history"' in text
@@ -158,11 +156,7 @@ def _scan(text: str, source: str | None, progress: Callable[[int], None]) -> Ite
     starts = LineIndex(text).starts
     heading: int | None = None
     i = free = 0  # lines before `free` already belong to a row
-    reported = 0
     while i < len(lines):
-        if i >= reported + _REPORTED_LINES:
-            reported = i
-            progress(starts[i])
         line = lines[i]
         if line.startswith("=====") and (stated := _HEADING.match(line)) is not None:
             heading = int(stated["step"])

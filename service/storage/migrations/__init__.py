@@ -17,7 +17,7 @@ from trainmedic.kb.errors import StoreError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0007"
+HEAD = "0001"
 FOLDER = Path(__file__).parent
 LOCK = 0x747261696E6D6564
 """Of PostgreSQL's advisory locks, the one that a migration holds."""
@@ -25,36 +25,27 @@ VERSION_TABLE = "alembic_version"
 _version = Table(VERSION_TABLE, MetaData(), Column("version_num", String(32), primary_key=True))
 
 
-def migrate(engine: Engine, to: str = HEAD) -> None:
-    """Create or upgrade the tables. A database from before migrations counts as being at the first revision.
+def migrate(engine: Engine) -> None:
+    """Create or upgrade the tables. Of several processes that start at once, one migrates and the others wait.
 
-    Of several processes that start at once, one migrates and the others wait. Raises `SQLAlchemyError`, and
-    `StoreError` if the database or ``to`` is of a newer release.
+    Raises `SQLAlchemyError`, and `StoreError` if the database is of a newer release.
     """
     with engine.connect() as connection:
-        if revision_of(connection) == to:
+        if revision_of(connection) == HEAD:
             return
     from alembic import command
+    from alembic.script import ScriptDirectory
 
     config = _config()
-    require_known(to)
     with engine.begin() as connection:
         _lock(connection)
         config.attributes["connection"] = connection
         revision = revision_of(connection)
-        require_known(revision or to)
-        if revision is None and "turns" in inspect(connection).get_table_names():
-            command.stamp(config, "0001")
-        command.upgrade(config, to)
-
-
-def require_known(revision: str) -> None:
-    """Raise `StoreError` for a revision of a newer release."""
-    from alembic.script import ScriptDirectory
-
-    if revision not in {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}:
-        hint = "install that release, or restore a backup"
-        raise StoreError(f"the history is of a newer release (revision {revision})", hint=hint)
+        known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+        if revision is not None and revision not in known:
+            hint = "install that release, or restore a backup"
+            raise StoreError(f"the history is of a newer release (revision {revision})", hint=hint)
+        command.upgrade(config, HEAD)
 
 
 def _config() -> Config:

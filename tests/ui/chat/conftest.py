@@ -32,7 +32,6 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 PROFILE: dict[str, Any] = {"locale": "en-US", "reduced_motion": "reduce"}
-SCREENSHOTS = ROOT / ".cache" / "screenshots"
 PATIENCE_MS = 40_000
 MIN_CHECKS = 8
 """The checker has something to say about any page; fewer rules than this, and it did not run."""
@@ -208,11 +207,6 @@ class Tab:
         )
         assert len(found["passes"]) > MIN_CHECKS
         return [f"{each['id']}: {node['target']}" for each in found["violations"] for node in each["nodes"]]
-
-    def shoot(self, name: str) -> None:
-        """Keep a screenshot."""
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=str(SCREENSHOTS / f"{name}.png"))
 
 
 @pytest.fixture(scope="module")

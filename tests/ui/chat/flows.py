@@ -71,7 +71,7 @@ FLOWS: Mapping[str, tuple[Callable[[Tab], None], int, Mapping[str, Any]]] = {
     "plots": (plots, 1440, {}),
     "phone": (partial(example, name="kto", path="/zh/"), 390, {}),
     "link": (linked, 1440, {"color_scheme": "dark"}),
-    "defects": (lambda tab: tab.open("/knowledge/?kind=defects&package=trl&version=0.19"), 1440, {}),
+    "defects": (lambda tab: tab.open("/knowledge/?kind=defects&package=trl"), 1440, {}),
 }
 
 

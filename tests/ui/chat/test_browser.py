@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
@@ -71,7 +70,6 @@ def test_a_question_in_chinese_with_dropped_files_is_answered_in_chinese_at_thei
     assert mark.evaluate("element => element.closest('tr').dataset.line") == "12"
     assert page.page.evaluate("document.documentElement.lang") == "zh-CN"
     assert page.page.locator(".tm-plot svg").count() >= 2
-    page.shoot("answered-zh-1440")
 
 
 @pytest.mark.usefixtures("slow_model")
@@ -98,7 +96,6 @@ def test_the_evidence_stands_before_the_text_and_the_text_comes_in_pieces(tab: O
     assert page.page.locator(NAN).first.inner_text() == "--vanilla_loss"
     assert page.page.inner_text(".tm-state").startswith(words("en")["mode_llm"].partition("{")[0])
     assert page.page.locator("#bot img").count() == 0
-    page.shoot("answered-en-1440")
 
 
 def test_the_patch_is_copied_and_downloaded_as_it_is_and_applies_to_what_was_pasted(
@@ -225,15 +222,6 @@ def test_a_second_question_says_which_answer_it_follows(tab: Open) -> None:
         page.page.press("#tm-question textarea", "Enter")
 
 
-def test_slash_goes_to_the_question_from_anywhere(tab: Open) -> None:
-    page = tab()
-    page.open()
-    page.page.evaluate("document.activeElement.blur()")
-    page.page.keyboard.press("/")
-    assert page.page.evaluate("document.activeElement.tagName") == "TEXTAREA"
-    assert page.page.input_value("#tm-question textarea") == ""
-
-
 def test_what_did_not_help_is_stored_with_its_reason(tab: Open, served: Served) -> None:
     page = tab()
     page.open()
@@ -276,7 +264,6 @@ def test_a_missing_fact_is_asked_for_and_its_button_begins_the_answer(tab: Open)
     assert page.page.evaluate("document.querySelector('.tm-ev > section').id") == "tm-ask"
     page.page.click('#tm-ask [data-tm-fill="framework: "]')
     assert page.page.input_value("#tm-question textarea") == "framework: "
-    page.shoot("need-input-1440")
 
 
 @pytest.mark.parametrize(
@@ -293,8 +280,6 @@ def test_the_knowledge_is_searched_filtered_and_read(language: str, path: str, q
     page.page.select_option('select[name="package"]', "trl")
     page.page.wait_for_url("**package=trl**")
     assert 0 < page.page.locator(".tm-kb-rows li").count() < found
-    assert page.page.locator(".tm-kb-rows mark").count() > 0
-    page.shoot(f"knowledge-{language}-1440")
     page.page.locator(".tm-kb-kinds a", has_text=t["kb_cases"]).click()
     page.page.wait_for_url("**kind=cases**")
     title = page.page.locator(".tm-kb-rows a").first.inner_text()
@@ -334,17 +319,13 @@ def test_the_other_language_is_one_click_away_and_is_remembered(tab: Open) -> No
 def test_on_a_narrow_screen_one_column_is_shown_and_a_citation_switches_to_its_source(tab: Open) -> None:
     page = tab(width=400, height=800)
     page.open()
-    page.shoot("empty-en-400")
     page.page.click('[data-tm-example="kto"]')
     page.answered()
     assert page.page.evaluate("document.documentElement.scrollWidth") <= 400
     assert page.page.locator("#evidence").is_hidden()
-    page.shoot("answer-en-400")
     page.page.locator('#bot a[href="#tm-c1"]').first.click()
     assert page.page.locator("#tm-c1").is_visible()
     assert page.page.locator("#talk").is_hidden()
-    page.page.locator("#evidence").evaluate("element => element.scrollTo(0, 0)")
-    page.shoot("evidence-en-400")
     assert page.page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
@@ -355,7 +336,6 @@ def test_dark_follows_the_system_and_the_choice_stays(tab: Open) -> None:
     assert page.page.evaluate(background) == "rgb(14, 18, 23)"
     page.page.click('[data-tm-example="dpo"]')
     page.answered()
-    page.shoot("no-fault-dark-1440")
     page.page.click("[data-tm-theme]")
     assert page.page.evaluate(background) == "rgb(246, 247, 249)"
     page.open("/knowledge/")
@@ -374,7 +354,6 @@ def test_a_link_shows_the_same_answer_to_somebody_else(tab: Open) -> None:
     assert other.page.inner_text("#bot .panel-wrap") == chat
     assert other.page.inner_text(".tm-ev") == evidence
     assert other.page.locator(NAN).first.inner_text() == "--vanilla_loss"
-    other.shoot("link-en-1100")
     other.open("/?answer=nothing")
     other.page.wait_for_selector("#bot .prose")
     assert words("en")["link_gone"].split("**")[1] in other.page.inner_text("#bot")
@@ -421,7 +400,7 @@ def test_an_answer_breaks_no_rule_of_accessibility(verdict: str, widths: tuple[i
     ("path", "widths"),
     [
         ("/knowledge/", (1440,)),
-        ("/knowledge/?kind=defects&package=trl&version=0.19", (1440, 400)),
+        ("/knowledge/?kind=defects&package=trl", (1440, 400)),
         ("/zh/knowledge/?case=openrlhf-kto-vanilla-loss-nan", (1440, 400)),
         ("/knowledge/?rule=openrlhf-kto-vanilla-loss-single-class", (1440,)),
     ],
@@ -446,20 +425,6 @@ def test_a_fenced_command_in_the_question_is_shown_as_code(tab: Open) -> None:
     assert "```" not in bubble.inner_text()
 
 
-def test_an_answer_given_on_the_pages_is_counted(tab: Open, served: Served) -> None:
-    def counted() -> float:
-        with urlopen(f"{served.url}/metrics") as found:
-            lines = found.read().decode().splitlines()
-        return sum(float(line.split()[-1]) for line in lines if line.startswith("trainmedic_answers_total{"))
-
-    page = tab()
-    page.open()
-    before = counted()
-    page.ask("How do I bake bread?")
-    page.answered()
-    assert counted() == before + 1
-
-
 @pytest.mark.usefixtures("slow_model")
 def test_the_second_question_moves_up_as_its_answer_comes(tab: Open) -> None:
     page = tab()
@@ -480,13 +445,18 @@ def test_the_second_question_moves_up_as_its_answer_comes(tab: Open) -> None:
     assert chat.evaluate("element => element.scrollTop") > 0
 
 
-def test_hostile_text_is_shown_as_it_is_and_nothing_of_it_runs(tab: Open) -> None:
+def test_hostile_text_is_shown_as_it_is_without_secrets_and_nothing_of_it_runs(tab: Open) -> None:
     page = tab()
     page.open()
     command = str(KTO.files[0].content).replace("/data/feedback.jsonl", "'/data/<img src=//evil.example/c>${HOME}'")
     page.attach(("<b>x</b>.sh", command), ("log`${1}`.log", f"{HOSTILE}\nloss=nan\n{HOSTILE}\n"))
-    page.ask(f"KTO loss is nan {HOSTILE}")
+    token = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
+    page.page.evaluate("document.activeElement.blur()")
+    page.page.keyboard.press("/")
+    assert page.page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+    page.ask(f"KTO loss is nan {HOSTILE} HF_TOKEN={token}")
     page.answered()
+    assert token not in page.page.content()
     assert HOSTILE in page.page.inner_text("#bot .user-row")
     assert "<img src=//evil.example/c>${HOME}" in page.page.inner_text(".tm-ev")
     assert page.page.evaluate("window.hacked") is None
@@ -498,16 +468,6 @@ def test_hostile_text_is_shown_as_it_is_and_nothing_of_it_runs(tab: Open) -> Non
     # What is stored has no hosts.
     assert HOSTILE.replace("evil.example", "xxxx.xxxxxxx") in page.page.inner_text("#bot .user-row")
     assert page.page.evaluate("window.hacked") is None
-
-
-def test_a_secret_is_masked_in_the_bubble_and_in_the_evidence(tab: Open) -> None:
-    token = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
-    page = tab()
-    page.open()
-    page.ask(f"KTO loss is nan, I ran HF_TOKEN={token} deepspeed --module openrlhf.cli.train_kto --vanilla_loss")
-    page.answered()
-    assert token not in page.page.content()
-    assert "1 ×" in page.page.inner_text("#tm-read")
 
 
 def test_a_long_paste_becomes_a_file_and_a_chip_can_be_taken_away(tab: Open) -> None:
@@ -532,7 +492,6 @@ def test_a_guarded_server_shows_nothing_without_the_key(tab: Open, data_folder: 
         page.page.fill("#key", "wrong")
         page.page.click("button")
         assert words("en")["login_wrong"] in page.page.inner_text("main")
-        page.shoot("login-1440")
         page.page.fill("#key", "second-key")
         page.page.click("button")
         page.page.wait_for_selector(".tm-article h2")
@@ -561,7 +520,6 @@ def test_a_curator_approves_a_draft_without_any_script(language: str, tab: Open,
         assert page.page.input_value("textarea") == draft_page
         page.page.click(f"button:has-text('{t['review_approve']}')")
         page.page.wait_for_selector(f"button:has-text('{t['review_publish']}')")
-        page.shoot(f"review-{language}")
         assert load_review(folder, draft.id).state == "reviewed"
     finally:
         shutil.rmtree(folder)
@@ -577,6 +535,5 @@ def test_the_curators_pages_can_be_used_by_everybody(scheme: str, tab: Open, dat
         for path in ("/review/", f"/review/{draft.id}"):
             page.page.goto(f"{page.url}{path}")
             assert page.violations() == []
-            page.shoot(f"review-{scheme}{path.count(draft.id)}")
     finally:
         shutil.rmtree(folder)

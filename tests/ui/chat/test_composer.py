@@ -68,7 +68,6 @@ def test_files_can_be_added_after_the_first_by_button_keyboard_and_drop(width: i
     page.page.click("[data-tm-drop] >> nth=1")
     wait_for_names(page, "a.log", "c.log")
     assert page.page.evaluate("document.documentElement.scrollWidth") <= width
-    page.shoot(f"composer-{width}")
 
 
 def test_a_draft_survives_a_reload_and_the_other_language(tab: Open) -> None:

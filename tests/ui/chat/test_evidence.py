@@ -7,10 +7,12 @@ import re
 from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from trainmedic.kb.model.place import Attachment, Span
+from trainmedic.service import access
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.answer.schema import Answer, SeriesView, StepView
@@ -76,7 +78,8 @@ def test_both_languages_have_the_same_words_with_the_same_blanks() -> None:
 
 def test_every_word_that_a_template_uses_is_there_and_every_word_is_used() -> None:
     pages = "".join(path.read_text(encoding="utf-8") for path in sorted((HERE / "templates").rglob("*.html")))
-    code = "".join(path.read_text(encoding="utf-8") for path in sorted(HERE.rglob("*.py")))
+    folders = (HERE.parent, Path(access.__file__).parent)
+    code = "".join(path.read_text(encoding="utf-8") for folder in folders for path in sorted(folder.rglob("*.py")))
     assert {name for name in re.findall(r"\bt\.(\w+)", pages) if name not in words("en")} == set()
     made = re.compile(
         "^(verdict|confidence|grade|reason|kb|review|state|level|effect|series)_|^(error|warning|info|cannot_tell)$"

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import httpx
 from fastapi import FastAPI
 
 from trainmedic.service.advisor import Advisor
@@ -82,3 +83,15 @@ def test_whoever_stops_the_service_does_not_wait_for_the_next_attempt() -> None:
             await asyncio.sleep(0)
 
     asyncio.run(asyncio.wait_for(stop(), PATIENCE_S))
+
+
+def test_the_knowledge_is_there_without_the_question_page(advisor: Advisor) -> None:
+    context = AppContext(settings=Settings(), advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline)
+    shell = Shell(context, None)
+
+    async def status(path: str) -> int:
+        transport = httpx.ASGITransport(shell, client=("127.0.0.1", 1))
+        async with shell.running(), httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return (await client.get(path)).status_code
+
+    assert [asyncio.run(status(path)) for path in ("/knowledge/", "/review/", "/zh/")] == [200, 200, 404]

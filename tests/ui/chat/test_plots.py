@@ -45,7 +45,6 @@ def test_the_plots_of_a_run_share_a_crosshair_and_lead_to_the_log(
     page.page.check("[data-tm-log]")
     assert page.page.locator(".tm-plot g.linear:visible").count() == 0
     assert page.page.locator(".tm-plot g.log:visible").count() >= 2
-    page.shoot(f"plots-{width}")
     assert page.violations() == []
     assert page.page.evaluate("document.documentElement.scrollWidth") <= width
     page.page.locator(".tm-plot figcaption a").first.click()

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.service.test_spine import FAULTY, SMALL, WORDS, many_files
-from tests.service.test_worst_answers import FULL_FP16, grows_and_breaks, row
+from tests.service.test_spine import SMALL, WORDS
+from tests.service.test_worst_answers import row
 from tests.ui.chat.conftest import PATIENCE_MS, PROFILE, Tab, axe_source, serving
 from trainmedic.ui.chat.texts import Language, Words, examples, path_of, words
 
@@ -37,19 +37,6 @@ TRANSLATED = (
 )
 """Wordings that readers stumbled over."""
 QUOTED = re.compile(r"“[^”]*”|\"[^\"\n]*\"|'[^'\n]*'")
-TRACE = """Traceback (most recent call last):
-  File "/home/u/train_grpo.py", line 41, in <module>
-    trainer.train()
-  File "/opt/conda/lib/python3.11/site-packages/trl/trainer/grpo_trainer.py", line 1012, in _get_per_token_logps
-    logits = model(input_ids=input_ids, attention_mask=attention_mask).logits
-torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 37.09 GiB.
-"""
-QLORA = """bnb = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype="float16")
-model = AutoModelForCausalLM.from_pretrained("meta-llama/Meta-Llama-3-8B", quantization_config=bnb)
-peft_config = LoraConfig(r=64, lora_alpha=16, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
-trainer = SFTTrainer(model=model, args=SFTConfig(output_dir="out", bf16=True), peft_config=peft_config)
-trainer.train()
-"""
 SOUND = """model_name_or_path: Qwen/Qwen2.5-7B-Instruct
 stage: sft
 do_train: true
@@ -60,8 +47,6 @@ dataset: mine
 output_dir: out
 learning_rate: 1.0e-5
 """
-HEALTHY_LOG = "".join(row(round(2.01 - n / 100, 3), round(0.55 + (n % 7) / 20, 2), n / 90) for n in range(90))
-LONG_LOG = "".join(row(2.0 - n / 40_000, 1.0 + (n % 5) / 10, n / 9_000) for n in range(27_000))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,14 +75,6 @@ class Screen:
 
     def start(self) -> None:
         self.tab.open(path_of(self.language))
-
-    def ask(self, question: str, *files: tuple[str, str]) -> str:
-        """Ask as the first question of a new page, and look at the answer; its text."""
-        self.start()
-        if files:
-            self.tab.attach(*files)
-        self.tab.ask(question)
-        return self.look()
 
     def follow(self, question: str) -> str:
         """Ask on; the text of the new answer."""
@@ -286,68 +263,6 @@ def test_a_conversation_keeps_to_what_was_found(walk: Screen) -> None:
 
 
 @walks
-def test_gradients_that_grew_are_not_explained_by_a_first_step(walk: Screen) -> None:
-    config = FULL_FP16.replace("template: qwen", "template: llama3")
-    question = walk.said("loss became nan, why?", "loss 变成 nan 了，为什么？")
-    answer = walk.ask(question, ("qwen25_sft.yaml", config), ("train_hf.log", grows_and_breaks()))
-    assert not re.search("first step until|第一步.*注意力", answer.split("\n")[1])
-    assert walk.t["confidence_high"] not in answer.split("\n")[0]
-    assert walk.page.locator("#tm-ask", has_text="dtype").count() == 0
-    walk.show("evidence")
-    walk.page.locator("#tm-metrics svg").first.hover()
-    walk.page.wait_for_selector(".tm-cross")
-    assert walk.page.locator("#tm-metrics .tm-cross").count() >= 2
-
-
-@walks
-def test_vague_and_foreign_questions_are_told_what_to_send(walk: Screen) -> None:
-    vague = walk.ask(walk.said("my training is bad, help", "训练效果不好，帮忙看看"))
-    assert vague.startswith(walk.t["verdict_need_input"])
-    assert "pip list" in vague
-    assert walk.page.locator("[data-tm-vote]").count() == 0
-    foreign = walk.ask(walk.said("How do I make pizza?", "怎么做披萨？"))
-    assert foreign.startswith(walk.t["verdict_not_in_kb"])
-    assert walk.page.locator("[data-tm-vote]").count() == 0
-    general = walk.ask(walk.said("What does gradient clipping do?", "梯度裁剪是做什么的？"))
-    assert "pip list" in general
-    nan = walk.ask(walk.said("we tried everything for two days, loss is nan", "试了两天都不行，loss 一直是 nan"))
-    assert walk.t["confidence_medium"] not in nan
-    assert walk.t["confidence_high"] not in nan
-
-
-@walks
-def test_a_config_alone_gets_its_problems_and_one_patch(walk: Screen) -> None:
-    answer = walk.ask("", ("sft.yaml", FAULTY))
-    assert answer.startswith(walk.t["verdict_faults"])
-    assert walk.page.locator("#bot .bot-row code.language-diff").count() >= 1
-    many = walk.ask("", *((file.name, str(file.content)) for file in many_files()))
-    assert many.count(walk.said("in 20 files", "共 20 个文件")) <= 4
-    assert walk.page.locator("#tm-findings > .tm-finding").count() <= 4
-
-
-@walks
-def test_what_is_pasted_is_not_asked_for_again(walk: Screen) -> None:
-    oom = walk.ask(f"{walk.said('Why does this happen?', '这是为什么？')}\n\n{TRACE}")
-    assert not re.search(r"Which training stage|哪个训练阶段", oom)
-    assert walk.said("your question:8", "你的问题:8") in walk.evidence("#tm-signals")
-    script = walk.ask(walk.said("QLoRA loss does not go down", "QLoRA 的 loss 不下降"), ("train.py", QLORA))
-    assert not re.search(r"How is the adapter loaded|适配器是怎么加载", script)
-
-
-@walks
-def test_a_sound_run_gets_a_check_up(walk: Screen) -> None:
-    question = walk.said("is this run ok?", "这次训练正常吗？")
-    answer = walk.ask(question, ("sft.yaml", SOUND), ("train.log", HEALTHY_LOG))
-    assert answer.startswith(walk.t["verdict_no_fault"])
-    assert "2.01 → 1.12" in answer
-    assert "0.55–0.85" in answer
-    long = walk.ask(question, ("big.log", LONG_LOG))
-    assert not long.startswith(walk.t["verdict_no_fault"])
-    assert "big.log" in long
-    assert walk.page.locator("#tm-metrics rect.unread").count() >= 1
-
-
-@walks
 def test_the_composer_counts_lines_alike_and_keeps_long_names_within_the_screen(walk: Screen) -> None:
     walk.start()
     name = f"{'a_very_long_name_of_a_training_run_' * 4}.log"
@@ -400,22 +315,3 @@ def test_a_linked_answer_is_read_without_the_framework(walk: Screen) -> None:
     )
     walk.tab.answered()
     assert walk.page.locator("#bot .user-row").count() == 2
-
-
-@walks
-def test_the_knowledge_is_found_by_its_address(walk: Screen) -> None:
-    walk.tab.page.goto(f"{walk.tab.url}{path_of(walk.language, 'knowledge')}?q=vanilla_loss")
-    walk.page.wait_for_selector(".tm-kb-rows a")
-    assert walk.page.locator(".tm-kb-rows li").count() < 40
-    assert walk.page.locator(".tm-kb-rows mark").count() > 0
-    assert walk.page.locator('meta[property="og:url"]').get_attribute("content") == walk.page.url
-    skip = walk.page.get_attribute(".tm-skip", "href")
-    assert walk.page.locator(str(skip)).count() == 1
-    walk.check_practices()
-    walk.page.locator(".tm-kb-rows a").first.click()
-    walk.page.wait_for_selector(".tm-article h2")
-    assert walk.page.title().endswith("· trainmedic")
-    assert walk.page.evaluate("document.documentElement.scrollWidth") <= walk.width
-    walk.check_practices()
-    walk.page.go_back()
-    assert walk.page.input_value("#tm-kb-query") == "vanilla_loss"

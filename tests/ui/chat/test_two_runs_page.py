@@ -1,4 +1,4 @@
-"""Two runs on the question page: marked in the composer, compared in the chat and in the evidence."""
+"""Two runs on the question page: dropped as folders, compared in the chat and in the evidence."""
 
 from __future__ import annotations
 
@@ -13,15 +13,10 @@ Open = Callable[..., Tab]
 
 
 @pytest.mark.parametrize(("path", "width"), [("/", 1440), ("/zh/", 390)])
-def test_two_runs_are_marked_in_the_composer_and_compared(path: str, width: int, tab: Open) -> None:
+def test_two_runs_are_compared_in_the_chat_and_in_the_evidence(path: str, width: int, tab: Open) -> None:
     page = tab(width=width, height=900)
     page.open(path)
-    page.attach(("run_a.yaml", GOOD), ("run_b.yaml", BAD), ("run_a.log", log()), ("run_b.log", log(broken=16)))
-    sides = page.page.locator("[data-tm-side]")
-    for number, side in enumerate(("works", "fails", "works", "fails")):
-        sides.nth(number).select_option(side)
-        page.page.wait_for_selector(f'[data-tm-side="{number}"] option[value="{side}"][selected]', state="attached")
-    page.shoot(f"two-runs-composer-{width}")
+    page.attach(("good.yaml", GOOD), ("bad.yaml", BAD), ("good.log", log()), ("bad.log", log(broken=16)))
     page.ask("为什么第二个发散?" if path == "/zh/" else "Why does the second one diverge?")
     page.answered()
     heading = page.page.locator("#bot .prose h3").first
@@ -33,7 +28,6 @@ def test_two_runs_are_marked_in_the_composer_and_compared(path: str, width: int,
     assert plot.locator("g.good, g.bad").count() >= 2
     plot.locator(".tm-plot-box").hover(position={"x": 60, "y": 20})
     assert len(plot.locator(".tm-now > span").all_inner_texts()) == 2
-    page.shoot(f"two-runs-{width}")
     assert page.violations() == []
     assert page.page.evaluate("document.documentElement.scrollWidth") <= width
 
@@ -57,7 +51,5 @@ def test_two_dropped_folders_are_two_runs(tab: Open) -> None:
     page = tab()
     page.open()
     page.page.evaluate(DROP)
-    sides = page.page.locator("[data-tm-side]")
-    sides.nth(1).wait_for()
+    page.page.locator(".tm-chip").nth(1).wait_for()
     assert page.page.locator(".tm-chip b").all_inner_texts() == ["good-train.yaml", "bad-train.yaml"]
-    assert [sides.nth(number).input_value() for number in range(2)] == ["works", "fails"]

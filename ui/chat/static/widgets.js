@@ -25,10 +25,6 @@
         const drop = event.target.closest("[data-tm-drop]");
         if (drop) trigger("drop", { index: Number(drop.dataset.tmDrop) });
       });
-      element.addEventListener("change", (event) => {
-        const side = event.target.closest("[data-tm-side]");
-        if (side) trigger("side", { index: Number(side.dataset.tmSide), side: side.value });
-      });
     },
     examples: (element, trigger) => {
       element.addEventListener("click", (event) => {

@@ -1,4 +1,4 @@
-"""The knowledge pages: an overview, a list by filters that stand in the address, and one page of the knowledge.
+"""The knowledge pages: a list by kind and framework, which can be searched, and one page of the knowledge.
 
 Rendered by the server, so an address is enough to share a search, and a page is there before any script is.
 """
@@ -15,8 +15,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.engine.mechanism import Mechanism, Origin
 from trainmedic.kb.engine.rule import Rule
-from trainmedic.kb.error_messages.index import load_index
-from trainmedic.kb.error_messages.tables import Entry as Message
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.pages.body import SECTIONS, read_body
@@ -24,34 +22,21 @@ from trainmedic.kb.pages.render import mechanism_sections
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.ui.chat import evidence
 from trainmedic.ui.chat.frame import header
-from trainmedic.ui.chat.knowledge.catalogue import (
-    KINDS,
-    Catalogue,
-    Entry,
-    Kind,
-    Selection,
-    grouped,
-    marked,
-    snippet,
-    terms_of,
-)
 from trainmedic.ui.chat.markdown import fenced, page_html
 from trainmedic.ui.chat.texts import LANGUAGES, Language, Words, path_of, words
 from trainmedic.ui.context import AppContext
+from trainmedic.ui.knowledge.catalogue import KINDS, Catalogue, Selection
 
 HEADERS = {"Cache-Control": "no-cache", "Vary": "Cookie, Authorization"}
 """A team's pages have the addresses of everybody's."""
 PATHS: Mapping[str, Language] = {path_of(language, "knowledge"): language for language in LANGUAGES}
-MESSAGES = "messages"
 ON_PAGE = 60
 """Entries on one page of the list."""
-FIRST_OF_KIND = 6
-"""Entries of each kind where no kind is chosen and nothing is searched for."""
-MOST_GROUPS = 18
-MAX_QUERY, MAX_NAME, LONGEST_QUERY = 500, 80, 8_000
-FIELDS = {"q": MAX_QUERY, "kind": MAX_NAME, "package": MAX_NAME, "class": MAX_NAME, "version": MAX_NAME, "page": 6}
+LONGEST_QUERY = 8_000
+FIELDS = {"q": 500, "kind": 80, "package": 80, "page": 6}
+"""The fields of an address and how many characters of each are read."""
 PAGES = ("case", "mechanism", "rule", "defect")
-LEVELS: Mapping[str, Kind] = {"case": "cases", "mechanism": "mechanisms", "defect": "defects"}
+LEVELS: Mapping[str, str] = {"case": "cases", "mechanism": "mechanisms", "defect": "defects"}
 
 
 class KnowledgePages:
@@ -80,109 +65,33 @@ class KnowledgePages:
         t = words(language)
         catalogue = self._catalogue_of(knowledge)
         kind = chosen.get("kind", "")
-        is_messages = kind == MESSAGES
         selection = Selection(
-            kind=kind if kind in KINDS else "",
-            query=chosen.get("q", ""),
-            package=chosen.get("package", ""),
-            group=chosen.get("class", ""),
-            version=chosen.get("version", ""),
+            kind=kind if kind in KINDS else "", query=chosen.get("q", ""), package=chosen.get("package", "")
         )
-        values: dict[str, Any] = {
-            "kind": kind if kind in (*KINDS, MESSAGES) else "",
-            "kinds": [*((name, catalogue.counts()[name]) for name in KINDS), (MESSAGES, None)],
+        found = catalogue.selected(selection, self._near(selection) if selection.query else ())
+        number = max(1, int(chosen["page"])) if chosen.get("page", "").isdecimal() else 1
+        start = (number - 1) * ON_PAGE
+        values = {
             "selection": selection,
-            "packages": sorted(catalogue.packages(), key=lambda name: evidence.framework_name(name).casefold()),
-            "groups": sorted(catalogue.groups(selection.kind), key=lambda name: group_name(name, t).casefold()),
+            "kinds": [(name, catalogue.counts[name]) for name in KINDS],
+            "packages": sorted(catalogue.packages, key=lambda name: evidence.framework_name(name).casefold()),
             "group_name": lambda name: group_name(name, t),
             "address": lambda **changes: address(language, chosen, changes),
-            "overview": None,
-            "sections": [],
-            "near": [],
-            "messages": None,
-            "count": None,
-            "previous": None,
-            "next": None,
+            "entries": found[start : start + ON_PAGE],
+            "count": len(found),
+            "previous": number - 1,
+            "next": number + 1 if start + ON_PAGE < len(found) else None,
         }
-        number = int(chosen["page"]) if chosen.get("page", "").isdecimal() else 1
-        if is_messages:
-            values |= self._messages(selection, number)
-        elif selection.is_empty:
-            values["overview"] = {
-                "groups": _few(catalogue.groups("cases")),
-                "packages": _few(catalogue.packages()),
-                "defects": _few(catalogue.packages("defects")),
-            }
-        else:
-            values |= self._found(catalogue, selection, number, t, language)
-        title = t["knowledge_page_title"] if selection.is_empty else f"{heading(selection, kind, t)} · trainmedic"
+        title = " · ".join(filter(None, (heading(selection, t), "trainmedic")))
         return self._document(language, title, t["kb_description"], "knowledge/list.html", values, url)
 
-    def _found(
-        self, catalogue: Catalogue, selection: Selection, number: int, t: Words, language: Language
-    ) -> dict[str, Any]:
-        """The sections of the list: name, how many there are in all, rows, and the address of all of them."""
-        literal, near = catalogue.selected(selection, self._near(selection) if selection.query else ())
-        terms = terms_of(selection.query)
-
-        def row(entry: Entry) -> dict[str, Any]:
-            title = marked(entry.title.get(language), terms)
-            return {"entry": entry, "title": title, "snippet": snippet(entry, terms, language) if terms else ()}
-
-        sections: list[tuple[str, int, list[dict[str, Any]], Mapping[str, str]]] = []
-        found: dict[str, Any] = {"count": len(literal), "near": [row(entry) for entry in near]}
-        if not selection.query and not selection.kind:
-            for kind in KINDS:
-                entries = [entry for entry in literal if entry.kind == kind]
-                if entries:
-                    rows = [row(entry) for entry in entries[:FIRST_OF_KIND]]
-                    sections.append((t[f"kb_{kind}"], len(entries), rows, {"kind": kind}))
-            return {**found, "sections": sections}
-        groups = grouped(literal, lambda group: group_name(group, t))
-        # In a search the best come first whatever their group.
-        ordered = literal if selection.query else [entry for _, entries in groups for entry in entries]
-        start = (number - 1) * ON_PAGE
-        shown = ordered[start : start + ON_PAGE]
-        if selection.query:
-            sections = [("", len(shown), [row(entry) for entry in shown], {})] if shown else []
-        else:
-            on_page = {(entry.kind, entry.id) for entry in shown}
-            for group, entries in groups:
-                if rows := [row(entry) for entry in entries if (entry.kind, entry.id) in on_page]:
-                    sections.append((group_name(group, t), len(entries), rows, {}))
-        if number > 1:
-            found["previous"] = number - 1
-        if start + ON_PAGE < len(ordered):
-            found["next"] = number + 1
-        return {**found, "sections": sections}
-
-    def _near(self, selection: Selection) -> list[tuple[Kind, str]]:
-        """The entries nearest in meaning to the words searched for."""
+    def _near(self, selection: Selection) -> list[str]:
+        """The ids of the entries nearest in meaning to the words searched for."""
         levels = [level for level, kind in LEVELS.items() if selection.kind in ("", kind)]
         hits = [
-            (hit.score, LEVELS[level], hit.case_id)
-            for level in levels
-            for hit in self._context.advisor.search(selection.query, ON_PAGE, {"level": level})
+            hit for level in levels for hit in self._context.advisor.search(selection.query, ON_PAGE, {"level": level})
         ]
-        return [(kind, identifier) for _, kind, identifier in sorted(hits, key=lambda hit: (-hit[0], hit[1:]))]
-
-    def _messages(self, selection: Selection, number: int) -> dict[str, Any]:
-        terms = terms_of(selection.query)
-        index = load_index()
-        counts = {table.package: len(table) for table in index.tables}
-        found: list[Message] = []
-        if selection.package or selection.query:
-            found = list(index.entries(selection.package, terms, selection.version))
-        start = (number - 1) * ON_PAGE
-        return {
-            "packages": sorted(counts, key=lambda name: evidence.framework_name(name).casefold()),
-            "groups": [],
-            "messages": [(entry, marked(entry.template, terms)) for entry in found[start : start + ON_PAGE]],
-            "count": len(found) if selection.package or selection.query else sum(counts.values()),
-            "previous": number - 1 if number > 1 else None,
-            "next": number + 1 if start + ON_PAGE < len(found) else None,
-            "overview": None if selection.package or selection.query else {"messages": counts},
-        }
+        return [hit.case_id for hit in sorted(hits, key=lambda hit: (-hit.score, hit.case_id))]
 
     def _page(self, knowledge: Knowledge, language: Language, kind: str, identifier: str, url: str) -> Response:
         """One page of the knowledge. An answer links to its causes as cases, whatever their level."""
@@ -237,33 +146,22 @@ class KnowledgePages:
 
 def address(language: Language, chosen: Mapping[str, str], changes: Mapping[str, object]) -> str:
     """The list's address with some fields changed (None: removed); its page starts again unless it is changed."""
-    fields = {**{name: value for name, value in chosen.items() if name != "page"}}
-    for name, value in changes.items():
-        name = "class" if name == "group" else name
-        if value is None or value == "":
-            fields.pop(name, None)
-        else:
-            fields[name] = str(value)
-    query = urlencode(fields)
+    fields = {name: value for name, value in chosen.items() if name != "page"} | dict(changes)
+    query = urlencode({name: value for name, value in fields.items() if value})
     return path_of(language, "knowledge") + (f"?{query}" if query else "")
 
 
-def heading(selection: Selection, kind: str, t: Words) -> str:
+def heading(selection: Selection, t: Words) -> str:
     """What a list shows, in a few words."""
     package = evidence.framework_name(selection.package) if selection.package else ""
-    parts = [selection.query, " ".join(filter(None, (package, selection.version)))]
-    parts += [group_name(selection.group, t) if selection.group else "", t[f"kb_{kind}"] if kind else ""]
-    return " · ".join(filter(None, parts))
+    kind = t[f"kb_{selection.kind}"] if selection.kind else ""
+    return " · ".join(filter(None, (selection.query, package, kind))) or str(t["kb_title"])
 
 
 def group_name(group: str, t: Words) -> str:
     """A class of failure, or the effect of a defect, as a reader knows it."""
     effect: str | None = t.get(f"effect_{group}")
     return effect or str(t["families"].get(group, group or t["kb_other"]))
-
-
-def _few(counts: Mapping[str, int]) -> Mapping[str, int]:
-    return dict(list(counts.items())[:MOST_GROUPS])
 
 
 Article = tuple[str, str, Mapping[str, Any]]
