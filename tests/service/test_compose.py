@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import pytest
-
+from tests.every_case import every_case
 from tests.service.values import WEIGHTS, case, context, evidence, finding, patched, scored, span
 from trainmedic.kb.model.evidence import Problem, Receipt
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
@@ -49,7 +48,7 @@ def test_an_answer_in_chinese_has_chinese_words() -> None:
     assert "Ruled out" not in text
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every_case("language", LANGUAGES)
 def test_markers_and_citations_are_the_same_set(language: str) -> None:
     text, citations = answered(language)
     assert {int(m) for m in re.findall(r"\[(\d+)\]", text)} == {c.marker for c in citations}
@@ -87,7 +86,7 @@ def test_a_quoted_backtick_cannot_end_the_quotation() -> None:
     assert "`'rm -rf'`" in text
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every_case("language", LANGUAGES)
 def test_not_in_the_knowledge_base_is_said_plainly(language: str) -> None:
     shared = context(evidence(framework=None, options=False))
     text, citations = text_of(diagnose([], shared, WEIGHTS), shared, language)
@@ -157,7 +156,7 @@ def test_an_answer_that_is_the_same_as_before_says_so() -> None:
     assert ["The answer is the same as before" in text for text in texts] == [True, False]
 
 
-@pytest.mark.parametrize(("severity", "said"), [(Severity.ERROR, True), (Severity.WARNING, False)])
+@every_case(("severity", "said"), [(Severity.ERROR, True), (Severity.WARNING, False)])
 def test_without_a_case_an_error_in_the_paste_is_what_is_said_first(severity: Severity, said: bool) -> None:
     shared = context(evidence("loss_nan"), finding(severity=severity))
     text, _ = text_of(Diagnosis(verdict="not_in_kb", causes=(), missing=()), shared, "en")
@@ -165,7 +164,7 @@ def test_without_a_case_an_error_in_the_paste_is_what_is_said_first(severity: Se
     assert ("holds no case" in text) is not said
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every_case("language", LANGUAGES)
 def test_each_section_names_its_kind_and_the_citations_in_it(language: str) -> None:
     shared = context(evidence("loss_nan"), finding(fixes=(patched(),)))
     diagnosis = diagnose(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.parse.pipeline import parse
@@ -46,7 +45,7 @@ def button(advisor: Advisor, answer: Answer, name: str) -> FollowUp:
     return next(item for item in buttons if item.id == name)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("message", "relation"),
     [
         ("it works now, thank you", Relation.SOLVED),
@@ -69,19 +68,17 @@ def test_a_follow_up_is_recognised_for_what_it_wants(message: str, relation: Rel
     assert relation_of(topic_of(parse(message), GLOSSARY), before) == relation
 
 
-@pytest.mark.parametrize(
-    "message", ["thanks!", "Thanks a lot, that helps!", "ok", "hello", "谢谢你的帮助", "好的，我试试"]
-)
+@every_case("message", ["thanks!", "Thanks a lot, that helps!", "ok", "hello", "谢谢你的帮助", "好的，我试试"])
 def test_thanks_and_greetings_ask_nothing(message: str) -> None:
     assert is_acknowledgement(message)
 
 
-@pytest.mark.parametrize("message", ["ok, but the loss is nan", "and now?", "thanks, what about ZeRO-2?", "again", ""])
+@every_case("message", ["ok, but the loss is nan", "and now?", "thanks, what about ZeRO-2?", "again", ""])
 def test_whatever_says_more_is_no_mere_thanks(message: str) -> None:
     assert not is_acknowledgement(message)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("message", "changes"),
     [
         ("I upgraded to 0.3.5, still nan", {"openrlhf": "0.3.5"}),
@@ -102,7 +99,7 @@ def test_changes_that_were_made_are_read_with_their_values(message: str, changes
     assert reported_changes(message, "openrlhf", GLOSSARY, parse) == changes
 
 
-@pytest.mark.parametrize("message", ["thanks!", "hello", "it works now, thank you"])
+@every_case("message", ["thanks!", "hello", "it works now, thank you"])
 def test_thanks_keep_the_diagnosis_and_are_answered_shortly(advisor: Advisor, message: str) -> None:
     before, after = answers(advisor, message)
     assert (after.verdict, causes(after)) == (before.verdict, causes(before))

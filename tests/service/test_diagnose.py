@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
+from tests.every_case import every_case
 from tests.service.values import WEIGHTS, case, context, evidence, finding, missing, question, scored, span
 from trainmedic.kb.model.evidence import Evidence, Row
 from trainmedic.kb.model.place import Attachment
@@ -86,7 +85,7 @@ def test_a_likely_fault_is_asked_about_although_no_number_shows_it() -> None:
     assert diagnose([scored(case("a"))], context(evidence()), strong).verdict == "need_input"
 
 
-@pytest.mark.parametrize("changed", ["artefact", "reassurance"])
+@every_case("changed", ["artefact", "reassurance"])
 def test_what_only_looks_odd_or_is_asked_to_be_confirmed_is_no_fault(changed: str) -> None:
     one = case("a", kind="artefact" if changed == "artefact" else "fault")
     asked = context(evidence(), asks_if_normal=changed == "reassurance")
@@ -129,7 +128,7 @@ def test_what_a_rule_lacks_is_asked_for() -> None:
     assert diagnosis.missing[0].fact == "version:flash-attn"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("left", "right", "expected"),
     [
         (("loss_nan",), ("loss_nan",), 1.0),
@@ -172,12 +171,12 @@ def test_a_fact_that_all_causes_share_is_not_asked_for() -> None:
     assert "framework" not in [question.fact for question in diagnosis.missing]
 
 
-@pytest.mark.parametrize("fact", GENERIC)
+@every_case("fact", GENERIC)
 def test_nothing_generic_is_known_where_nothing_was_pasted(fact: str) -> None:
     assert not known(fact, context(evidence(framework=None, options=False)))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("fact", "question", "name", "content"),
     [
         ("version:transformers", "since transformers 4.30 the learning rate falls too fast", "", ""),

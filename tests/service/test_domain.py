@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.every_case import every_case
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.dialogue.domain import domain_score
@@ -21,7 +22,7 @@ def score(question: str, glossary: Glossary) -> float:
     return domain_score(question, concepts, parse(question))
 
 
-@pytest.mark.parametrize(
+@every_case(
     "question",
     [
         "loss is nan",
@@ -36,7 +37,7 @@ def test_training_is_our_domain(question: str, glossary: Glossary) -> None:
     assert score(question, glossary) >= shipped().field
 
 
-@pytest.mark.parametrize(
+@every_case(
     "question",
     [
         "How do I cook rice so that it does not stick?",
@@ -56,7 +57,7 @@ def test_a_pasted_command_outweighs_a_word_of_another_field(glossary: Glossary) 
     assert score(paste, glossary) >= shipped().field
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("question", "concepts", "vague"),
     [
         ("loss is nan, help", 2, True),
@@ -69,7 +70,7 @@ def test_a_short_question_with_few_concepts_is_vague(question: str, concepts: in
     assert is_vague(question, concepts) is vague
 
 
-@pytest.mark.parametrize("question", ["is this normal?", "这个日志算正常吧", "kl is 0, should I worry"])
+@every_case("question", ["is this normal?", "这个日志算正常吧", "kl is 0, should I worry"])
 def test_asking_for_reassurance_is_recognised(question: str) -> None:
     assert asks_if_normal(question)
 
@@ -82,7 +83,7 @@ def test_a_sure_symptom_outweighs_a_word_of_another_field(glossary: Glossary) ->
     assert score("my text-to-SQL model: loss is nan after 200 steps", glossary) >= shipped().field
 
 
-@pytest.mark.parametrize(
+@every_case(
     "question",
     [
         "my stable diffusion xl lora comes out black images after 500 steps with kohya",
@@ -94,7 +95,7 @@ def test_other_training_and_the_cluster_are_not(question: str, glossary: Glossar
     assert score(question, glossary) == 0.0
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("question", "failed"),
     [
         ("resume_from_checkpoint failed when using PEFT LORA", True),
@@ -111,7 +112,7 @@ def test_a_question_may_say_that_something_failed(question: str, failed: bool) -
     assert says_failed(question) is failed
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("question", "bare"),
     [
         ("openrlhf kto loss is nan", True),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Text
@@ -26,7 +25,7 @@ CASE = Case(
 COMMAND = Attachment(name="run.sh", content="python -m openrlhf.cli.train_kto --micro_train_batch_size 2\n")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("version", "entry", "stays"),
     [
         ("0.3.3", "0.1.9 to 0.3.3: leave it out.", True),

@@ -14,8 +14,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import pytest
-
+from tests.every_case import every_case
 from tests.fake_model import FakeModel, Reply
 from tests.incidents import INCIDENTS, Incident
 from tests.test_mask import BODY
@@ -43,8 +42,8 @@ FOREIGN = 99
 PIECES = 31
 """Letters of a piece in which the fake model streams."""
 
-every_attempt = pytest.mark.parametrize("attempt", ATTEMPTS, ids=[attempt["id"] for attempt in ATTEMPTS])
-every_incident = pytest.mark.parametrize("incident", CHOSEN, ids=[incident.name for incident in CHOSEN])
+every_attempt = every_case("attempt", ATTEMPTS)
+every_incident = every_case("incident", CHOSEN)
 
 
 def asked(incident: Incident, language: str) -> Ask:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.every_case import every_case
 from tests.service.values import WEIGHTS, case, context, evidence, scored
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.parse.pipeline import parse
@@ -23,7 +24,7 @@ def out_of_scope(question: str, glossary: Glossary) -> bool:
     return is_out_of_scope(question, concepts, parse(question))
 
 
-@pytest.mark.parametrize(
+@every_case(
     "question",
     [
         "llama.cpp gguf slow",
@@ -48,7 +49,7 @@ def test_a_neighbour_of_training_is_out_of_scope(question: str, glossary: Glossa
     assert out_of_scope(question, glossary)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "question",
     [
         "loss is nan after 200 steps",

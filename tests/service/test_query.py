@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.service.values import evidence, finding, span
 from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.language import language_of
@@ -19,7 +18,7 @@ def query(question: str, found: Evidence | None = None, report: Report | None = 
     return build_query(found or Evidence(question=question), report or Report(), question, glossary=GLOSSARY)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "language"),
     [
         ("loss is nan", "en"),

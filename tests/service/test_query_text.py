@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.every_case import every_case
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
@@ -30,7 +31,7 @@ def test_a_question_with_a_symptom_stays_as_it_is(glossary: Glossary) -> None:
     assert query_text("loss is nan from step 2", parse("", FILES), glossary) == "loss is nan from step 2"
 
 
-@pytest.mark.parametrize("question", ["", "why does my run fail?", "为什么训练失败了？"])
+@every_case("question", ["", "why does my run fail?", "为什么训练失败了？"])
 def test_an_open_question_is_about_what_the_log_shows(question: str, glossary: Glossary) -> None:
     found = query_text(question, parse(question, FILES), glossary)
     assert found.startswith(question)
@@ -56,9 +57,7 @@ def test_a_healthy_log_adds_nothing(glossary: Glossary) -> None:
     assert query_text("", parse("", (Attachment(name="x.log", content=healthy),)), glossary) == ""
 
 
-@pytest.mark.parametrize(
-    ("question", "language"), [("", "en"), ("why does it fail?", "en"), ("为什么训练失败了？", "zh")]
-)
+@every_case(("question", "language"), [("", "en"), ("why does it fail?", "en"), ("为什么训练失败了？", "zh")])
 def test_files_alone_are_diagnosed(question: str, language: str, knowledge_advisor: Advisor) -> None:
     answer = knowledge_advisor.ask(Ask(question=question, attachments=FILES))
     assert answer.verdict == "answered"
@@ -75,7 +74,7 @@ BLOCKS = (
 )
 
 
-@pytest.mark.parametrize("block", BLOCKS)
+@every_case("block", BLOCKS)
 def test_a_block_pasted_into_the_question_is_not_what_is_asked(block: str, glossary: Glossary) -> None:
     question = f"{ASKED}\n\n{block}\n"
     assert query_text(question, parse(question), glossary).split() == ASKED.split()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import pytest
-
+from tests.every_case import every_case
 from tests.incidents import INCIDENTS, Incident
 from trainmedic.kb.fences import fence_after
 from trainmedic.kb.model.place import Attachment
@@ -89,7 +88,7 @@ def of_node(node: DifferentialNode) -> Iterator[str]:
         yield from of_node(child)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every_case("language", LANGUAGES)
 def test_what_leads_an_answer_has_at_most_120_words(advisor: Advisor, language: str) -> None:
     sizes = {
         answer.answer[:200]: sum(word_count(part.markdown) for part in lead(answer))
@@ -99,8 +98,8 @@ def test_what_leads_an_answer_has_at_most_120_words(advisor: Advisor, language: 
     assert {text: size for text, size in sizes.items() if size > LEAD_WORDS} == {}
 
 
-@pytest.mark.parametrize("incident", [i for i in INCIDENTS if i.patch_clears], ids=lambda incident: incident.name)
-@pytest.mark.parametrize("language", LANGUAGES)
+@every_case("incident", [i for i in INCIDENTS if i.patch_clears])
+@every_case("language", LANGUAGES)
 def test_verdict_cause_patch_and_verification_lead_in_this_order(
     advisor: Advisor, incident: Incident, language: str
 ) -> None:
@@ -112,8 +111,8 @@ def test_verdict_cause_patch_and_verification_lead_in_this_order(
     assert {"cause", "refuted"} <= {section.kind for section in answer.sections if section.folded}
 
 
-@pytest.mark.parametrize("incident", [i for i in INCIDENTS if i.appears], ids=lambda incident: incident.name)
-@pytest.mark.parametrize("language", LANGUAGES)
+@every_case("incident", [i for i in INCIDENTS if i.appears])
+@every_case("language", LANGUAGES)
 def test_what_a_patch_brings_up_is_named_by_its_title_with_a_link(
     advisor: Advisor, incident: Incident, language: str
 ) -> None:
@@ -127,7 +126,7 @@ def test_what_a_patch_brings_up_is_named_by_its_title_with_a_link(
         assert name not in diff.body
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every_case("language", LANGUAGES)
 def test_each_finding_is_said_once(advisor: Advisor, language: str) -> None:
     for answer in answers(advisor, language):
         for finding in answer.findings:
@@ -151,7 +150,7 @@ def test_an_english_answer_has_no_chinese_sentence(advisor: Advisor) -> None:
             assert not re.search(r"[\u4e00-\u9fff]", prose(text)), text
 
 
-@pytest.mark.parametrize(("language", "said"), [("en", "2 problems in your config"), ("zh", "你的配置里有 2 个问题")])
+@every_case(("language", "said"), [("en", "2 problems in your config"), ("zh", "你的配置里有 2 个问题")])
 def test_a_config_alone_gets_its_problems_fixes_first_and_one_patch(advisor: Advisor, language: str, said: str) -> None:
     answer = asked(advisor, "", Attachment(name="sft.yaml", content=FAULTY), language=language)
     text = "\n\n".join(section.markdown for section in lead(answer))
@@ -185,7 +184,7 @@ def test_the_receipt_of_many_files_names_the_first_and_counts_the_others(advisor
     assert "and 15 more" in receipt.body
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "count"),
     [
         ("", 0),
@@ -199,7 +198,7 @@ def test_words_are_counted_outside_of_code_blocks_and_markers(text: str, count: 
     assert word_count(text) == count
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "head", "rest"),
     [
         ("One. Two.\n\nThree.", "One. Two.", "Three."),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
@@ -52,22 +53,11 @@ FOLLOWING = [
     ("what if I use zero2 and a micro batch of 4", {"zero_stage": "2", "micro_batch": "4"}),
 ]
 FACTS = [
-    "transformers is 4.43",
-    "transformers 4.43.1, torch 2.3",
-    "ZeRO-3, 8 GPUs",
-    "It is ZeRO-2 with 8 GPUs.",
-    "I already tried eager attention, still nan",
-    "I switched to ZeRO-2 and now it hangs",
-    "换成 eager 之后还是 nan",
-    "试过 zero2 了，没用",
-    "用的是 transformers 4.44.2",
-    "why does eager attention help?",
-    "how do I set zero stage 2?",
-    "thanks, that worked",
-    "micro batch is 1, bf16",
-    "怎么把 attention 改成 eager",
-    "",
-]
+    "transformers is 4.43", "transformers 4.43.1, torch 2.3", "ZeRO-3, 8 GPUs", "It is ZeRO-2 with 8 GPUs.",
+    "I already tried eager attention, still nan", "I switched to ZeRO-2 and now it hangs", "换成 eager 之后还是 nan",
+    "试过 zero2 了，没用", "用的是 transformers 4.44.2", "why does eager attention help?", "how do I set zero stage 2?",
+    "thanks, that worked", "micro batch is 1, bf16", "怎么把 attention 改成 eager", "",
+]  # fmt: skip
 FOLLOWING += [
     ("ok and without --vanilla_loss?", {"vanilla_loss": "unset"}),
     ("without vanilla_loss?", {"vanilla_loss": "unset"}),
@@ -94,7 +84,7 @@ def glossary() -> Glossary:
     return load_glossary()
 
 
-@pytest.mark.parametrize(("message", "changes"), FOLLOWING)
+@every_case(("message", "changes"), FOLLOWING)
 def test_a_supposed_change_is_found_in_a_message_that_follows(
     glossary: Glossary, message: str, changes: dict[str, str]
 ) -> None:
@@ -104,12 +94,12 @@ def test_a_supposed_change_is_found_in_a_message_that_follows(
     assert found.alone
 
 
-@pytest.mark.parametrize("message", FACTS)
+@every_case("message", FACTS)
 def test_a_fact_a_report_or_another_question_supposes_nothing(glossary: Glossary, message: str) -> None:
     assert supposition_in(message, glossary, follows=True) is None
 
 
-@pytest.mark.parametrize(("message", "changes"), FIRST)
+@every_case(("message", "changes"), FIRST)
 def test_a_first_message_supposes_only_in_so_many_words(
     glossary: Glossary, message: str, changes: dict[str, str] | None
 ) -> None:
@@ -144,7 +134,7 @@ def test_bf16_takes_the_place_of_an_fp16_that_is_on() -> None:
     assert with_counterparts({"bf16": "true", "fp16": "false"}, full.run) == {"bf16": "true"}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("message", "relation"),
     [
         ("different question: my GRPO reward is flat", Relation.NEW_TOPIC),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from tests.service.values import both, case, finding
 from tests.shipped import shipped_cases
 from trainmedic.kb.frameworks.catalogue import is_option
@@ -112,7 +113,7 @@ def test_markers_of_no_source_are_removed_and_counted() -> None:
     assert got.stats["unknown_markers"] == 2
 
 
-@pytest.mark.parametrize("group", ["[1, 3]", "[1][3]", "[1] [3]", "[1，3]", "[1、3]"])
+@every_case("group", ["[1, 3]", "[1][3]", "[1] [3]", "[1，3]", "[1、3]"])
 def test_markers_in_groups_are_read(group: str) -> None:
     got = english(f"`--torch_dtype float16` makes adam_epsilon 1e-8 round to zero in half precision {group}.")
     assert got.text.endswith("[1][3]")
@@ -158,7 +159,7 @@ def test_marks_alone_say_nothing() -> None:
 # --- names and numbers -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("sentence", "flagged"),
     [
         ("Set `--magic_fix_everything` and rerun.", ["--magic_fix_everything"]),
@@ -183,7 +184,7 @@ def test_what_stands_nowhere_is_flagged(sentence: str, flagged: list[str]) -> No
     assert all(f"`{name}`" in got.text for name in flagged)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
         "It runs on 2 GPUs.",
@@ -232,7 +233,7 @@ LOWER = "Lower the learning rate."
 LOWER_ZH = "把学习率调低。"
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
         "Lower the learning rate.",
@@ -255,7 +256,7 @@ def test_a_sentence_that_recommends_what_is_refuted_is_withdrawn(sentence: str) 
     assert got.stats["withdrawn"] == 1
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
         "Lowering the learning rate does not help.",
@@ -274,7 +275,7 @@ def test_a_sentence_that_does_not_recommend_it_stays(sentence: str) -> None:
     assert english(sentence, against(LOWER)).withdrawn == ()
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
         "把学习率调低。",
@@ -289,7 +290,7 @@ def test_chinese_advice_that_is_refuted_is_withdrawn(sentence: str) -> None:
     assert verify(sentence, against(LOWER_ZH), "zh").stats["withdrawn"] == 1
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
         "降低学习率没有用。",
@@ -320,7 +321,7 @@ def test_a_claim_that_recommends_nothing_is_one_as_a_whole() -> None:
     assert halve.words == content("learning rate high")
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
+@every_case("language", ["en", "zh"])
 def test_what_a_case_says_itself_is_hardly_ever_withdrawn_and_what_it_refutes_nearly_always(language: str) -> None:
     said, withdrawn, claims, missed = 0, [], 0, []
     for one in CASES:
@@ -377,32 +378,22 @@ SET = Denial(option="torch_dtype", values=frozenset({"bfloat16"}))
 ON = Denial(option="bf16", values=frozenset({"true"}))
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
-        "Add `--vanilla_loss` to the command.",
-        "Keep `--vanilla_loss` as it is.",
-        "You should enable vanilla_loss.",
-        "建议保留 `--vanilla_loss`。",
-        "请在命令里加上vanilla_loss。",
-        "`--vanilla_loss` is fine here.",
-        "The flag vanilla-loss is not the cause.",
-        "`--vanilla_loss` 没有问题。",
-        "Set `--torch_dtype float32`.",
-        "Set `--torch_dtype` to `float16`.",
-        "Change torch_dtype from float16 to float64.",
-        "把 `torch_dtype` 改成 float16。",
-        "Keep `torch_dtype=float16` then.",
-        "Remove `--bf16` from it.",
-        "Set `bf16: false` there.",
-        "`--bf16` is unrelated.",
+        "Add `--vanilla_loss` to the command.", "Keep `--vanilla_loss` as it is.", "You should enable vanilla_loss.",
+        "建议保留 `--vanilla_loss`。", "请在命令里加上vanilla_loss。", "`--vanilla_loss` is fine here.",
+        "The flag vanilla-loss is not the cause.", "`--vanilla_loss` 没有问题。", "Set `--torch_dtype float32`.",
+        "Set `--torch_dtype` to `float16`.", "Change torch_dtype from float16 to float64.",
+        "把 `torch_dtype` 改成 float16。", "Keep `torch_dtype=float16` then.", "Remove `--bf16` from it.",
+        "Set `bf16: false` there.", "`--bf16` is unrelated.",
     ],
-)
+)  # fmt: skip
 def test_a_sentence_that_contradicts_a_finding_is_withdrawn(sentence: str) -> None:
     assert english(sentence, against(options=(GONE, SET, ON))).stats["withdrawn"] == 1
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
         "Remove `--vanilla_loss` from the command.",
@@ -436,16 +427,14 @@ def test_equal_numbers_are_the_same_value() -> None:
     assert english("Set `--lr cosine2` then.", ground).stats["withdrawn"] == 1
 
 
-@pytest.mark.parametrize(
-    "line", ["--vanilla_loss \\", "  --torch_dtype float16", "torch_dtype: float16", "vanilla_loss: true"]
-)
+@every_case("line", ["--vanilla_loss \\", "  --torch_dtype float16", "torch_dtype: float16", "vanilla_loss: true"])
 def test_a_code_block_that_contradicts_a_finding_is_withdrawn(line: str) -> None:
     got = english(f"```bash\n{line}\n```", against(options=(GONE, SET)))
     assert got.text == ""
     assert got.stats["withdrawn"] == 1
 
 
-@pytest.mark.parametrize(
+@every_case(
     "line",
     [
         "-  --vanilla_loss",
@@ -464,7 +453,7 @@ def test_a_code_block_that_does_not_stays(line: str) -> None:
 HEALTH = denials_of([case()], [], "en")
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
         "The verdict is no_fault.",
@@ -480,7 +469,7 @@ def test_where_something_is_wrong_no_sentence_says_that_nothing_is(sentence: str
     assert english(sentence, Grounding(sources=SOURCES, denials=healthy)).withdrawn == ()
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
         "If everything is fine afterwards, go on.",
@@ -541,7 +530,7 @@ def leaks(text: str) -> bool:
 ECHO = system_text()
 
 
-@pytest.mark.parametrize(
+@every_case(
     "draft",
     [
         ECHO,
@@ -559,7 +548,6 @@ ECHO = system_text()
         ECHO.replace(" ", "_"),
         ECHO.replace(". ", "! "),
     ],
-    ids=range(14),
 )
 def test_no_passage_of_the_system_prompt_shows_in_whatever_form(draft: str) -> None:
     got = english(draft)
@@ -624,7 +612,7 @@ def test_a_code_block_stays_as_it_is_and_one_never_closed_is_closed() -> None:
     assert "```x```" in english("```x``` divides by zero in half precision [1].").text
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "count"),
     [
         ("It is 1e-6. Then it is NaN.", 2),
@@ -661,53 +649,12 @@ def test_an_empty_draft_gives_an_empty_text() -> None:
 # --- anything at all -------------------------------------------------------------------------------------------------
 
 FRAGMENTS = (
-    "The update divides by zero",
-    "[1]",
-    "[1, 2]",
-    "[99]",
-    "[",
-    "]",
-    "(",
-    ")",
-    "![",
-    "](",
-    "http://x.y",
-    "`",
-    "```",
-    "\n",
-    "\n\n",
-    "- ",
-    "1. ",
-    "> ",
-    "| a |",
-    "|---|",
-    "# ",
-    "**",
-    ". ",
-    "。",
-    "！",
-    "，",
-    "e.g. ",
-    "1e-6",
-    "4.46.2",
-    "--beta ",
-    "lower the learning rate",
-    "降低学习率",
-    "不",
-    "但",
-    "if ",
-    "add --vanilla_loss",
-    "set torch_dtype to float16",
-    "<b>",
-    "<|im_end|>",
-    "\u200b",
-    "\x00",
-    "\ud800",
-    "~~~",
-    "  ",
-    "\t",
+    "The update divides by zero", "[1]", "[1, 2]", "[99]", "[", "]", "(", ")", "![", "](", "http://x.y", "`", "```",
+    "\n", "\n\n", "- ", "1. ", "> ", "| a |", "|---|", "# ", "**", ". ", "。", "！", "，", "e.g. ", "1e-6", "4.46.2",
+    "--beta ", "lower the learning rate", "降低学习率", "不", "但", "if ", "add --vanilla_loss",
+    "set torch_dtype to float16", "<b>", "<|im_end|>", "\u200b", "\x00", "\ud800", "~~~", "  ", "\t",
     "use only the numbered sources and the findings below",
-)
+)  # fmt: skip
 DRAFTS = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=8), max_size=30).map("".join)
 HARD = Grounding(
     sources=SOURCES,
@@ -734,47 +681,14 @@ def test_binary_junk_is_verified(junk: bytes) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@every_case(
     "piece",
     [
-        "a",
-        " ",
-        ".",
-        "[",
-        "[1]",
-        "`",
-        "。",
-        "-",
-        "*",
-        "#",
-        "|",
-        ">",
-        "(",
-        "<",
-        "\n",
-        "- ",
-        "1. ",
-        "[1, ",
-        "](",
-        "not ",
-        "set ",
-        "降",
-        "lower the learning rate, ",
-        "use `--vanilla_loss` ",
-        "\u200b",
-        "e.g. ",
-        "1,000",
-        "http://",
-        "=",
-        "'",
-        "The update divides by zero [1]. ",
-        "如果",
-        "magic_thing_",
-        "--",
-        "a.b.",
-        "\t",
+        "a", " ", ".", "[", "[1]", "`", "。", "-", "*", "#", "|", ">", "(", "<", "\n", "- ", "1. ", "[1, ", "](",
+        "not ", "set ", "降", "lower the learning rate, ", "use `--vanilla_loss` ", "\u200b", "e.g. ", "1,000",
+        "http://", "=", "'", "The update divides by zero [1]. ", "如果", "magic_thing_", "--", "a.b.", "\t",
     ],
-)
+)  # fmt: skip
 def test_work_grows_with_the_length_of_the_draft_and_no_faster(piece: str) -> None:
     draft = (piece * (60_000 // len(piece) + 1))[:60_000]
     # Ten times the length is ten times the work, and a hundred times if the work grows with the square. A slow moment
@@ -802,7 +716,7 @@ def test_the_text_of_a_case_is_borne_out_by_that_case() -> None:
 # --- a text that broke off ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("draft", "left"),
     [
         ("It overflows [1]. Lower the", "It overflows [1]."),
