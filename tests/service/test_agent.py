@@ -28,7 +28,6 @@ from trainmedic.service.assistant import Assistant
 from trainmedic.service.composition.messages import messages as answer_messages
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
-from trainmedic.service.storage.history import History
 from trainmedic.ui.cli import CLEAN, main
 
 GEMMA = next(each for each in INCIDENTS if each.name == "gemma2-flash-attn")
@@ -184,13 +183,6 @@ def test_remarks_before_a_call_are_not_shown_and_a_long_text_comes_as_it_is_writ
     assert asked.streamed.count(sentence.strip()) == 8
 
 
-def test_reasoning_is_not_shown(knowledge_advisor: Advisor) -> None:
-    think = "<think>I wonder what this is about. " + "Perhaps it is the weather. " * 20
-    asked = ask(knowledge_advisor, about(), Reply(think, "</think>", *SAID.pieces))
-    assert "weather" not in asked.streamed + asked.answer.answer
-    assert "forward kernel only" in asked.answer.answer
-
-
 THINKING = "Perhaps it is the weather. " * 20
 VLLM = {"id": NAME, "owned_by": "vllm"}
 
@@ -202,12 +194,6 @@ def test_reasoning_that_the_template_opens_is_not_shown(knowledge_advisor: Advis
     assert "weather" not in asked.streamed + asked.answer.answer
     assert "forward kernel only" in asked.streamed
     assert asked.answer.mode == "llm"
-
-
-def test_usage_is_that_of_all_turns_together(knowledge_advisor: Advisor) -> None:
-    answer = ask(knowledge_advisor, about(), EAGER, SAID).answer
-    assert answer.usage == {"prompt_tokens": 200, "completion_tokens": 1, "cached_tokens": 128}
-    assert 0 < answer.timings_ms["model"] < answer.timings_ms["total"]
 
 
 def test_steps_and_notices_are_in_the_language_of_the_answer(knowledge_advisor: Advisor) -> None:
@@ -223,14 +209,6 @@ def test_steps_and_notices_are_in_the_language_of_the_answer(knowledge_advisor: 
     assert asked.answer.language == "zh"
     failed = ask(knowledge_advisor, about(GEMMA, "zh"), BROKEN)
     alone(failed, knowledge_advisor, about(GEMMA, "zh"), messages("why.arguments", "zh"), "zh")
-
-
-def test_the_turn_is_remembered_with_its_steps(advisor: Advisor) -> None:
-    asked = ask(advisor, about(), EAGER, SAID)
-    assert isinstance(advisor.memory.history, History)
-    kept = advisor.memory.answer(asked.answer.id)
-    assert kept is not None
-    assert [step["tool"] for step in kept.answer["steps"]] == ["check_changed"]
 
 
 # --- the text is verified -------------------------------------------------------------------------------------------
@@ -351,13 +329,6 @@ def test_a_model_that_requests_more_steps_is_stopped(knowledge_advisor: Advisor)
     assert len(asked.requests) == STEPS + 1
 
 
-def test_too_many_calls_at_once_are_not_run(knowledge_advisor: Advisor) -> None:
-    flood = Reply(calls=[("search_cases", {"query": f"overflow {n}"}) for n in range(40)])
-    asked = ask(knowledge_advisor, about(), flood)
-    alone(asked, knowledge_advisor, about(), messages("why.steps", "en"))
-    assert asked.answer.steps == ()
-
-
 def test_the_same_call_is_answered_once_and_a_loop_is_ended(knowledge_advisor: Advisor) -> None:
     asked = ask(knowledge_advisor, about(), EAGER, EAGER, SAID)
     assert asked.tools[1] == "You made this call before; its result is above."
@@ -428,12 +399,6 @@ def test_tool_results_are_truncated_to_the_budget(knowledge_advisor: Advisor) ->
     assert asked.answer.mode == "llm"
 
 
-def test_the_smaller_context_of_the_endpoint_counts(knowledge_advisor: Advisor) -> None:
-    served = Reply(raw=json.dumps({"data": [{"id": NAME, "max_model_len": 4096}]}).encode())
-    asked = ask(knowledge_advisor, about(), SEARCH, SAID, fake={"models": served}, context_tokens=32_768)
-    assert sum(len((m["content"] or "").encode()) // 4 for m in asked.requests[-1].body["messages"]) < 4096
-
-
 def test_a_silent_model_is_stopped(knowledge_advisor: Advisor) -> None:
     asked = ask(knowledge_advisor, about(), EAGER, SILENT, first_token_s=1.5)
     alone(asked, knowledge_advisor, about(), answer_messages("failures.slow", "en"))
@@ -472,12 +437,6 @@ def test_if_the_model_fails_the_template_answer_is_returned(
     assert asked.answer.answer == own_answer(knowledge_advisor, about()).answer
     assert settled(asked.answer) == settled(own_answer(knowledge_advisor, about()))
     assert len(asked.answer.steps) == len(before)
-
-
-def test_a_turn_that_fails_before_its_first_word_is_tried_once_more(knowledge_advisor: Advisor) -> None:
-    asked = ask(knowledge_advisor, about(), EAGER, failing(500), SAID)
-    assert asked.answer.mode == "llm"
-    assert len(asked.answer.steps) == 1
 
 
 def test_an_endpoint_without_tool_calls_is_named_with_the_flags_it_needs(knowledge_advisor: Advisor) -> None:

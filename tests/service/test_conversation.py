@@ -59,18 +59,6 @@ def fired(answer: Answer) -> set[str]:
     return {finding.rule_id for finding in answer.findings if finding.status == "fired"}
 
 
-def test_there_are_ten_conversations_of_each_sort() -> None:
-    sorts = [item["sort"] for item in ITEMS]
-    assert {sort: sorts.count(sort) >= 10 for sort in set(sorts)} == {
-        "what_if": True,
-        "fact": True,
-        "correction": True,
-        "new_topic": True,
-        "new_symptom": True,
-    }
-    assert len({item["id"] for item in ITEMS}) == len(ITEMS)
-
-
 def alike(shown: Sequence[CauseView], advisor: Advisor) -> set[str]:
     """The ids of causes, and of the cases of the mechanism that each states or belongs to."""
     ids = {cause.case_id for cause in shown}
@@ -119,14 +107,6 @@ def test_the_answer_says_first_what_a_supposed_change_does_and_the_rest_stays(ad
     assert PAIRS in cited
 
 
-def test_a_supposed_change_that_clears_the_cause_says_so_in_the_language_asked(advisor: Advisor) -> None:
-    answer = said(advisor, FLAT, "micro batch 改成 2 呢").answer
-    assert answer.language == "zh"
-    assert "**假设 `micro_batch` = `2`（现在是 `1`）**" in answer.answer
-    assert "不再触发：" in answer.answer
-    assert "最可能的原因不再成立" in answer.answer
-
-
 def test_what_is_supposed_is_no_fact_then_or_later(advisor: Advisor) -> None:
     supposed = said(advisor, FLAT, "with transformers 4.44.0?")
     assert "transformers" not in supposed.answer.run.versions
@@ -160,13 +140,6 @@ def test_the_first_message_may_paste_and_suppose_at_once(advisor: Advisor) -> No
 def test_a_pasted_value_cannot_write_into_the_answer(advisor: Advisor) -> None:
     answer = said(advisor, FLAT, "and if I set --output_dir x`<script>`?").answer.answer
     assert "<script>" not in answer
-
-
-def test_a_secret_in_a_supposition_is_masked(advisor: Advisor) -> None:
-    secret = "hf_" + "abcdEFGH12345678abcdEFGH12345678ab"
-    prepared = said(advisor, FLAT, f"and if I set --output_dir {secret}?")
-    assert secret not in json.dumps(prepared.answer.answer)
-    assert secret not in str(prepared.supposed)
 
 
 def test_the_model_is_told_what_the_rules_say_of_the_supposed_change(advisor: Advisor) -> None:
@@ -253,13 +226,6 @@ def test_a_long_chat_completion_is_read_from_its_first_message_and_its_latest() 
     request = completion(*(("user", f"message {number}") for number in range(500))).question(1)
     assert request.question == "message 499"
     assert (request.earlier[0], request.earlier[1], request.earlier[-1]) == ("message 0", "message 299", "message 498")
-
-
-def test_a_secret_said_earlier_in_a_chat_completion_is_masked(advisor: Advisor) -> None:
-    secret = "hf_" + "abcdEFGH12345678abcdEFGH12345678ab"
-    prepared = advisor.prepare(completion(("user", f"token {secret}"), ("user", "loss is nan, why?")).question(1))
-    assert all(secret not in turn.question for turn in prepared.earlier)
-    assert secret not in str(prepared.context.evidence)
 
 
 def test_only_a_message_that_brings_nothing_is_told_the_same_as_before(advisor: Advisor) -> None:

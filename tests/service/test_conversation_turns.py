@@ -158,11 +158,6 @@ def test_a_reported_version_takes_the_place_of_the_pasted_one(advisor: Advisor) 
     assert {item.id for item in after.changes.cleared} >= VANILLA_RULES
 
 
-def test_an_option_that_was_removed_is_gone(advisor: Advisor) -> None:
-    _, after = answers(advisor, "I removed --vanilla_loss and it is the same")
-    assert not VANILLA_RULES & fired(after)
-
-
 def test_facts_of_a_conversation_in_words_are_not_asked_for_again(advisor: Advisor) -> None:
     turns = [
         "openrlhf kto loss is nan",

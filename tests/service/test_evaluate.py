@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import cast
 
 import pytest
 
@@ -25,7 +24,6 @@ from trainmedic.service.evaluation.causes import (
     misses,
     read_items,
     share,
-    table,
 )
 
 RUN = RunView(
@@ -154,18 +152,9 @@ def test_an_item_has_everything_its_line_says() -> None:
     )
 
 
-def test_what_a_line_leaves_out_is_english_without_files_and_for_tuning() -> None:
-    read = item({"id": "one", "question": "why?", "expect": {"verdict": "need_input"}})
-    assert (read.language, read.attachments, read.split, read.framework, read.cases) == ("en", (), "tune", "", ())
-
-
 def test_items_keep_the_order_of_the_file_and_blank_lines_do_not_count(questions: Callable[..., Path]) -> None:
     read = read_items(questions(line(id="b"), "", "   ", line(id="a"), ""))
     assert [one.id for one in read] == ["b", "a"]
-
-
-def test_an_empty_file_has_no_items(questions: Callable[..., Path]) -> None:
-    assert read_items(questions("")) == ()
 
 
 @pytest.mark.parametrize(
@@ -210,12 +199,6 @@ def test_the_question_and_its_files_are_asked_as_they_are() -> None:
     assert [(ask.question, ask.attachments, ask.language) for ask in seen] == [("why?", files, "auto")]
 
 
-def test_outcomes_stand_in_the_order_of_the_items() -> None:
-    answers = {name: answer("answered", "a") for name in ("q2", "q1")}
-    result = asked(answers, question("q2", "answered", "a"), question("q1", "answered", "a"))
-    assert [one.item.id for one in result.outcomes] == ["q2", "q1"]
-
-
 # -- figures
 
 
@@ -245,11 +228,6 @@ def test_f1_counts_a_wrong_name_a_missed_one_and_a_name_where_there_is_none() ->
     causes = {name: ("a",) if name in ("right", "wrong", "missed") else () for name in answers}
     result = asked(answers, *(question(name, "answered", *cases) for name, cases in causes.items()))
     assert result.overall.f1 == Share(right=2, total=3 + 3)
-
-
-def test_any_of_the_expected_cases_is_right() -> None:
-    result = asked({"q": answer("answered", "second", "first")}, question("q", "answered", "first", "second"))
-    assert result.outcomes[0].rank == 1
 
 
 def test_a_question_that_expects_no_case_is_not_counted_among_those_with_a_cause() -> None:
@@ -372,31 +350,7 @@ def test_a_share_of_nothing_has_no_value() -> None:
     assert str(share([])) == "– (0/0)"
 
 
-def test_a_share_is_shown_with_its_counts() -> None:
-    assert share([True, False, True, True]).value == 0.75
-    assert str(share([True, False, True, True])) == "0.750 (3/4)"
-
-
-def test_an_evaluation_of_nothing_is_empty() -> None:
-    result = evaluate([], answering({}))
-    assert (result.outcomes, dict(result.groups), dict(result.confusion)) == ((), {}, {})
-    assert result.overall.verdict == Share(right=0, total=0)
-
-
 # -- showing
-
-
-def test_the_table_has_a_row_for_all_and_for_each_group_and_the_verdicts() -> None:
-    shown = table(asked({"q": answer("need_input")}, question("q", "answered", "a", framework="verl"))).splitlines()
-    heads = shown[0].split()
-    assert heads == ["first", "in_three", "f1", "verdict", "false_answers", "false_claims", "rules", "high", "medium"]
-    assert [row.split("  ")[0].strip() for row in shown[1:5]] == [
-        "all",
-        "framework verl",
-        "language en",
-        "paste question alone",
-    ]
-    assert shown[-1].split() == ["answered", "→", "need_input", "1"]
 
 
 def test_misses_name_the_item_what_was_wanted_and_what_came() -> None:
@@ -421,15 +375,3 @@ def test_misses_name_the_item_what_was_wanted_and_what_came() -> None:
         "rules: answered/a got answered/a rank 1 fired -",
         "nothing: need_input/- got not_in_kb/- rank None fired -",
     ]
-
-
-def test_there_are_no_misses_where_all_is_right() -> None:
-    result = asked({"q": answer("no_fault")}, question("q", "no_fault"))
-    assert misses(result) == ""
-
-
-def test_the_same_answers_give_the_same_table_and_misses() -> None:
-    answers = {name: answer(cast(Verdict, verdict), "x") for name, verdict in (("q1", "answered"), ("q2", "no_fault"))}
-    items = (question("q1", "answered", "a", framework="trl"), question("q2", "not_in_kb", language="zh"))
-    first, second = asked(answers, *items), asked(answers, *items)
-    assert (table(first), misses(first)) == (table(second), misses(second))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.eval.outside.split import READ, UNSEEN_FAMILIES, side
+from tests.eval.outside.split import UNSEEN_FAMILIES, side
 from tests.service.test_evaluate import answer as answer_with
 from tests.service.values import both, case
 from trainmedic.kb.errors import InvalidRequest
@@ -27,17 +27,15 @@ from trainmedic.service.evaluation.outside import (
     ask_all,
     aurc,
     coverage_at,
-    incident_of,
     lower_bound,
     mentions,
     outside_figures,
-    outside_table,
     passages,
     read_incidents,
     risk_coverage,
     was_given,
 )
-from trainmedic.service.evaluation.replay import MESSAGES, replay, replay_table, replies
+from trainmedic.service.evaluation.replay import MESSAGES, replay, replies
 
 FOLDER = Path("tests/eval/outside")
 
@@ -105,10 +103,6 @@ def test_an_alternative_must_begin_a_word() -> None:
     assert mentions("steps, then eps", (("eps",),))
 
 
-def test_an_ending_may_differ() -> None:
-    assert mentions("the gradients overflow", (("gradient",),))
-
-
 def test_blanks_hyphens_underscores_and_case_are_one() -> None:
     assert mentions("Pad_Token", (("pad-token",),))
     assert mentions("pad\n  token", (("PAD TOKEN",),))
@@ -167,11 +161,6 @@ def test_a_thread_that_a_page_names_as_its_source_is_marked() -> None:
         assert scorer().result(incident(thread=thread), "en", answer(view("right"))).cited is cited
 
 
-def test_without_required_words_nothing_is_right() -> None:
-    assert scorer().right(()) == frozenset()
-    assert not scorer().states(view("right", level="mechanism"), ())
-
-
 # Results
 
 
@@ -180,12 +169,6 @@ def test_a_result_holds_the_first_right_place() -> None:
     assert (result.rank, result.mechanism_rank) == (3, 2)
     assert (result.confidence, result.score, result.covered) == ("medium", 0.7, True)
     assert not result.first
-    assert not result.answered
-
-
-def test_first_is_not_answered_without_the_verdict() -> None:
-    result = scorer().result(incident(), "en", answer(view("right"), verdict="need_input"))
-    assert result.first
     assert not result.answered
 
 
@@ -269,16 +252,6 @@ def test_figures_count_what_they_say() -> None:
     assert figures.empty == Share(right=1, total=4)
     assert figures.must_not_answered == Share(right=1, total=1)
     assert figures.aurc == pytest.approx((0 + 1 / 2 + 2 / 3 + 3 / 4) / 4)
-
-
-def test_the_table_names_families_kinds_and_languages() -> None:
-    text = outside_table([outcome("a", "right", score=0.9), outcome("b", "wrong", score=0.3)])
-    heads = [line.split("  ")[0].strip() for line in text.splitlines()]
-    assert heads[1:3] == ["all", "asked in en"]
-    assert heads[3:7] == ["thread cited by a page", "thread not cited", "family trl", "kind setting"]
-    assert "0.50 → 0.000" in text
-    assert "1.00 → 0.500" in text
-    assert "coverage at a risk of at most 0.05: 0.500" in text
 
 
 def test_the_risk_coverage_curve_takes_ties_as_one_step() -> None:
@@ -375,16 +348,6 @@ def test_what_a_reporter_can_send() -> None:
     assert replies("log", known) == ()
 
 
-def test_the_replay_table_counts_turns_and_facts() -> None:
-    program = Reporter("trl 0.15.2", ("version:trl", "dataset"))
-    text = replay_table(replay([incident(later={"framework_version": "0.15.2"}), incident("b")], program, scorer()))
-    assert "the reporter could reply          0.500 (1/2)" in text
-    assert "facts asked for that came up      0.250 (1/4)" in text
-    assert "turned right, of those replied to 1.000 (1/1)" in text
-    assert "  after 1 message: 1" in text
-    assert "0.000 (0/1) before, 1.000 (1/1) after" in text
-
-
 # The split and the data
 
 
@@ -403,27 +366,6 @@ def test_a_wrong_line_is_named(tmp_path: Path) -> None:
     path.write_text('{"id": "x"}\n', encoding="utf-8")
     with pytest.raises(InvalidRequest, match=r"incidents\.jsonl:1"):
         read_incidents(path)
-
-
-def test_an_incident_is_read_from_json() -> None:
-    data: Mapping[str, object] = {
-        "id": "x",
-        "thread": "https://example.org/x",
-        "family": "trl",
-        "language": "zh",
-        "question": {"en": "q", "zh": "问"},
-        "attachments": [{"name": "a.log", "content": "nan"}],
-        "expect": "cause",
-        "cause": {"en": "c", "zh": "因"},
-        "required": [["a", "b"], ["c"]],
-        "mechanism": [["a"]],
-        "kind": "setting",
-        "more": ["https://example.org/y"],
-    }
-    read = incident_of(data)
-    assert read.required == (("a", "b"), ("c",))
-    assert read.ask().question == "问"
-    assert read.ask("en").attachments[0].content == "nan"
 
 
 def violations(incidents: Mapping[str, tuple[Incident, ...]]) -> Counter[str]:
@@ -465,16 +407,3 @@ def test_the_data_is_sound() -> None:
     assert {one.language for one in everything} == {"en", "zh"}
     families = {name: {one.family for one in members} for name, members in incidents.items()}
     assert not families["tuning"] & UNSEEN_FAMILIES
-
-
-def test_a_sample_that_was_read_is_for_tuning() -> None:
-    unseen = next(f"https://example.org/{n}" for n in range(99) if side("trl", f"https://example.org/{n}") == "unseen")
-    assert side("trl", unseen, f"{READ[0]}trl-01") == "tuning"
-
-
-def test_violations_are_seen() -> None:
-    one = incident(thread="https://example.org/t")
-    other = "unseen" if side("trl", one.thread) == "tuning" else "tuning"
-    found = violations({other: (one, replace(one, required=((),), later={"log": ""}))})
-    expected = {"on the other side": 2, "empty group": 1, "empty fact": 1, "id twice": 1, "thread twice": 1}
-    assert found == Counter(expected)

@@ -9,7 +9,7 @@ from trainmedic.kb.language import language_of
 from trainmedic.kb.model.evidence import Evidence, Traceback
 from trainmedic.kb.model.report import Report, Status
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.dialogue.query import FACT_WEIGHT, MAX_QUESTION, Query, build_query
+from trainmedic.service.dialogue.query import FACT_WEIGHT, Query, build_query
 
 GLOSSARY = load_glossary()
 
@@ -71,11 +71,3 @@ def test_only_rules_that_fired_bring_their_cases() -> None:
     unsure = finding("rule-b", Status.CANNOT_TELL, cases=("case-b",))
     made = query("x", report=Report(findings=(finding(cases=("case-a", "case-c")), unsure)))
     assert made.fired == ("case-a", "case-c")
-
-
-def test_a_question_without_end_is_cut() -> None:
-    assert len(query("nan " * 100_000).text) <= MAX_QUESTION
-
-
-def test_nothing_asked_is_a_query_without_terms() -> None:
-    assert query("").terms == {}

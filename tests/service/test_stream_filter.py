@@ -89,10 +89,6 @@ def test_pending_text_is_shown_at_the_end() -> None:
     assert withhold.end() == "use only the numbered sources [1"
 
 
-def test_a_passage_that_ends_with_the_text_does_not_show() -> None:
-    assert shown("do not say it, do not write", " it", protected="do not say it do not write it") == ""
-
-
 def test_plain_text_is_not_held_back() -> None:
     withhold = StreamFilter(system_text(), MARKERS)
     for piece in ("The mean ", "over an empty", " class is NaN [1]. ", "--vanilla_loss "):
@@ -107,10 +103,3 @@ def test_text_shorter_than_a_passage_protects_nothing() -> None:
 @given(st.lists(st.text("ab 1[],。中use only the", max_size=6), max_size=30))
 def test_pieces_never_change_what_is_shown_in_the_end(pieces: list[str]) -> None:
     assert shown(*pieces) == shown("".join(pieces))
-
-
-@given(st.integers(0, 60), st.integers(1, 12))
-def test_no_run_of_our_instructions_ever_shows(start: int, size: int) -> None:
-    stolen = " ".join(system_text().split()[start : start + 40])
-    said = words(shown(*cut(stolen, size), protected=system_text()))
-    assert len(said) < PASSAGE

@@ -674,12 +674,6 @@ def test_any_draft_is_verified_the_same_way_twice(draft: str, language: str) -> 
     got.text.encode()
 
 
-@given(st.binary(max_size=400))
-def test_binary_junk_is_verified(junk: bytes) -> None:
-    verify(junk.decode("latin-1"), HARD, "en")
-    verify(junk.decode("utf-8", "surrogateescape"), HARD, "zh")
-
-
 @pytest.mark.slow
 @every_case(
     "piece",
@@ -734,8 +728,3 @@ def test_the_text_of_a_case_is_borne_out_by_that_case() -> None:
 )
 def test_of_a_text_that_broke_off_the_unfinished_end_is_dropped(draft: str, left: str) -> None:
     assert complete(draft) == left
-
-
-@given(st.text("ab. \n`-|#[1]。", max_size=60))
-def test_what_is_left_of_a_text_that_broke_off_is_its_beginning(draft: str) -> None:
-    assert draft.startswith(complete(draft))
