@@ -22,8 +22,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Finding
 from trainmedic.service.dialogue.intent import Relation
 from trainmedic.service.dialogue.query import MAX_QUESTION
-from trainmedic.service.dialogue.reported_change import reported_changes
-from trainmedic.service.dialogue.supposition import Supposition, supposition_in, with_counterparts
+from trainmedic.service.dialogue.supposition import Supposition, reported_changes, supposition_in, with_counterparts
 from trainmedic.service.dialogue.topic import Topic, is_acknowledgement, relation_of, topic_of
 from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.dialogue.vocabulary import phrases
@@ -81,11 +80,7 @@ class Message:
 
 
 def message_of(
-    question: str,
-    attachments: Sequence[Attachment],
-    turns: Sequence[Turn],
-    glossary: Glossary,
-    read: Read,
+    question: str, attachments: Sequence[Attachment], turns: Sequence[Turn], glossary: Glossary, read: Read
 ) -> Message:
     """The message with what came before it. ``turns`` are masked; ``question`` and ``attachments`` need not be."""
     if not turns:

@@ -19,8 +19,7 @@ from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.store.embedder import Embedder
 from trainmedic.kb.store.index import Index
 from trainmedic.kb.threads.store import ThreadStore
-from trainmedic.service.ranking.fix_values import FixValue, FixValues
-from trainmedic.service.ranking.places import Place
+from trainmedic.service.ranking.features import Place
 from trainmedic.service.ranking.weights import Weights, shipped
 
 
@@ -101,11 +100,6 @@ class Knowledge:
             return frozenset(d.id for d in defects if d.versions and in_range(fact, d.versions) is False)
 
         return outside
-
-    @cached_property
-    def fix_values(self) -> Mapping[str, tuple[FixValue, ...]]:
-        """What each cause's fix asks to write, by the cause's id."""
-        return FixValues(self.published)
 
     @cached_property
     def concept_counts(self) -> Mapping[str, int]:

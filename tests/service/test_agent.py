@@ -350,10 +350,7 @@ def test_the_same_call_is_answered_once_and_a_loop_is_ended(knowledge_advisor: A
         (("read_log", {"attachment": "train.sh", "first_line": 0, "last_line": "?"}), "first_line: Input should be"),
         (("run_shell", {"command": "rm -rf /"}), "There is no such tool. There are: search_cases, get_case"),
         (("get_case", {"case_id": "no-such-case"}), "There is no case no-such-case."),
-        (
-            ("read_log", {"attachment": "/etc/passwd", "first_line": 1, "last_line": 9}),
-            "No pasted text has that name",
-        ),
+        (("read_log", {"attachment": "/etc/passwd", "first_line": 1, "last_line": 9}), "No pasted text has that name"),
         (("read_log", {"attachment": "train.sh", "first_line": 900, "last_line": 990}), "It has 13 lines."),
         (("look_up_option", {"framework": "excel", "option": "sum"}), "There is no catalogue of excel."),
         (("check_changed", {"changes": {"no_such_option_at_all": "1"}}), "Nothing changed."),

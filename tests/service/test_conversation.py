@@ -222,12 +222,6 @@ def test_in_a_chat_completion_earlier_user_messages_count_and_the_assistants_do_
     assert prepared.answer.causes[0].case_id == "openrlhf-kto-micro-batch-one"
 
 
-def test_a_long_chat_completion_is_read_from_its_first_message_and_its_latest() -> None:
-    request = completion(*(("user", f"message {number}") for number in range(500))).question(1)
-    assert request.question == "message 499"
-    assert (request.earlier[0], request.earlier[1], request.earlier[-1]) == ("message 0", "message 299", "message 498")
-
-
 def test_only_a_message_that_brings_nothing_is_told_the_same_as_before(advisor: Advisor) -> None:
     same = "The answer is the same as before"
     assert same not in said(advisor, FLAT).answer.answer

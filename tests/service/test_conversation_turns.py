@@ -11,8 +11,8 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
 from trainmedic.service.dialogue.intent import Relation
-from trainmedic.service.dialogue.reported_change import reported_changes
 from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.supposition import reported_changes
 from trainmedic.service.dialogue.topic import is_acknowledgement, relation_of, topic_of
 from trainmedic.ui.chat.follow import FollowUp, follow_ups
 from trainmedic.ui.chat.texts import examples
@@ -48,21 +48,17 @@ def button(advisor: Advisor, answer: Answer, name: str) -> FollowUp:
 @every_case(
     ("message", "relation"),
     [
-        ("it works now, thank you", Relation.SOLVED),
-        ("解决了，谢谢", Relation.SOLVED),
-        ("loss is fine", Relation.SOLVED),
-        ("I removed it, loss is fine, margin is 0", Relation.NEW_SYMPTOM),
+        ("it works now, thank you", Relation.SOLVED), ("解决了，谢谢", Relation.SOLVED),
+        ("loss is fine", Relation.SOLVED), ("I removed it, loss is fine, margin is 0", Relation.NEW_SYMPTOM),
         ("it works with 1 GPU but not with 8", Relation.FOLLOW_UP),
         ("loss is fine with 1 gpu but nan with 8", Relation.FOLLOW_UP),
         ("why does the mean of nothing give NaN?", Relation.EXPLANATION),
-        ("how can I confirm that?", Relation.EXPLANATION),
-        ("为什么空集的均值是 NaN？", Relation.EXPLANATION),
+        ("how can I confirm that?", Relation.EXPLANATION), ("为什么空集的均值是 NaN？", Relation.EXPLANATION),
         ("why is it still nan?", Relation.STILL_FAILING),
-        ("It still happens after the fix. What else?", Relation.STILL_FAILING),
-        ("还是 nan", Relation.STILL_FAILING),
+        ("It still happens after the fix. What else?", Relation.STILL_FAILING), ("还是 nan", Relation.STILL_FAILING),
         ("transformers is 4.43.1", Relation.FOLLOW_UP),
     ],
-)
+)  # fmt: skip
 def test_a_follow_up_is_recognised_for_what_it_wants(message: str, relation: Relation) -> None:
     before = topic_of(parse("my openrlhf KTO run: the loss is nan from step 1"), GLOSSARY)
     assert relation_of(topic_of(parse(message), GLOSSARY), before) == relation
@@ -84,17 +80,13 @@ def test_whatever_says_more_is_no_mere_thanks(message: str) -> None:
         ("I upgraded to 0.3.5, still nan", {"openrlhf": "0.3.5"}),
         ("upgraded openrlhf from 0.3.3 to 0.3.5", {"openrlhf": "0.3.5"}),
         ("version is 0.3.3 with --vanilla_loss", {"openrlhf": "0.3.3"}),
-        ("升级到 0.3.5 了还是 nan", {"openrlhf": "0.3.5"}),
-        ("upgraded trl to 0.12.1", {"trl": "0.12.1"}),
+        ("升级到 0.3.5 了还是 nan", {"openrlhf": "0.3.5"}), ("upgraded trl to 0.12.1", {"trl": "0.12.1"}),
         ("I removed --vanilla_loss, loss is fine", {"vanilla_loss": "unset"}),
         ("I switched to ZeRO-2 and it is still nan", {"zero_stage": "2"}),
-        ("学习率降到 1e-6 了还是 nan", {"learning_rate": "1e-6"}),
-        ("I have CUDA version 12.1", {"cuda": "12.1"}),
-        ("tried bf16, still nan", {}),
-        ("it worked with transformers 4.40.0", {}),
-        ("loss is 0.35 at step 3", {}),
+        ("学习率降到 1e-6 了还是 nan", {"learning_rate": "1e-6"}), ("I have CUDA version 12.1", {"cuda": "12.1"}),
+        ("tried bf16, still nan", {}), ("it worked with transformers 4.40.0", {}), ("loss is 0.35 at step 3", {}),
     ],
-)
+)  # fmt: skip
 def test_changes_that_were_made_are_read_with_their_values(message: str, changes: dict[str, str]) -> None:
     assert reported_changes(message, "openrlhf", GLOSSARY, parse) == changes
 

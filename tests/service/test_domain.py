@@ -7,8 +7,7 @@ import pytest
 from tests.every_case import every_case
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.dialogue.domain import domain_score
-from trainmedic.service.dialogue.intent import asks_if_normal, is_bare, is_vague, says_failed
+from trainmedic.service.dialogue.intent import asks_if_normal, domain_score, is_bare, is_vague, says_failed
 from trainmedic.service.ranking.weights import shipped
 
 
@@ -25,14 +24,12 @@ def score(question: str, glossary: Glossary) -> float:
 @every_case(
     "question",
     [
-        "loss is nan",
-        "训练炸了，求助",
-        "TRL DPO rewards look odd",
+        "loss is nan", "训练炸了，求助", "TRL DPO rewards look odd",
         "{'loss': 0.5, 'grad_norm': 1.0, 'learning_rate': 1e-5}",
         "deepspeed --module openrlhf.cli.train_kto --pretrain m",
         "RuntimeError: CUDA out of memory while backward of the reward model",
     ],
-)
+)  # fmt: skip
 def test_training_is_our_domain(question: str, glossary: Glossary) -> None:
     assert score(question, glossary) >= shipped().field
 
@@ -40,14 +37,11 @@ def test_training_is_our_domain(question: str, glossary: Glossary) -> None:
 @every_case(
     "question",
     [
-        "How do I cook rice so that it does not stick?",
-        "红烧肉怎么做才不会柴？",
-        "weight loss has been flat for three weeks",
-        "kubectl logs shows connection refused for my pod",
-        "write a cover letter for an accountant",
-        "How do I center a div in CSS?",
+        "How do I cook rice so that it does not stick?", "红烧肉怎么做才不会柴？",
+        "weight loss has been flat for three weeks", "kubectl logs shows connection refused for my pod",
+        "write a cover letter for an accountant", "How do I center a div in CSS?",
     ],
-)
+)  # fmt: skip
 def test_other_fields_are_not_our_domain(question: str, glossary: Glossary) -> None:
     assert score(question, glossary) < shipped().field
 
@@ -60,12 +54,10 @@ def test_a_pasted_command_outweighs_a_word_of_another_field(glossary: Glossary) 
 @every_case(
     ("question", "concepts", "vague"),
     [
-        ("loss is nan, help", 2, True),
-        ("训练炸了，求助", 1, True),
-        ("loss is nan, help", 7, False),
+        ("loss is nan, help", 2, True), ("训练炸了，求助", 1, True), ("loss is nan, help", 7, False),
         ("a" * 100, 1, False),
     ],
-)
+)  # fmt: skip
 def test_a_short_question_with_few_concepts_is_vague(question: str, concepts: int, vague: bool) -> None:
     assert is_vague(question, concepts) is vague
 
@@ -98,16 +90,12 @@ def test_other_training_and_the_cluster_are_not(question: str, glossary: Glossar
 @every_case(
     ("question", "failed"),
     [
-        ("resume_from_checkpoint failed when using PEFT LORA", True),
-        ("lora 续训失败，环境如下", True),
-        ("the merge does not work with this config", True),
-        ("DPO 训练跑不起来", True),
-        ("is this config fine?", False),
-        ("it never crashes, I only want a second pair of eyes", False),
-        ("没有报错，帮我看看配置", False),
-        ("how are failed_rows counted", False),
+        ("resume_from_checkpoint failed when using PEFT LORA", True), ("lora 续训失败，环境如下", True),
+        ("the merge does not work with this config", True), ("DPO 训练跑不起来", True),
+        ("is this config fine?", False), ("it never crashes, I only want a second pair of eyes", False),
+        ("没有报错，帮我看看配置", False), ("how are failed_rows counted", False),
     ],
-)
+)  # fmt: skip
 def test_a_question_may_say_that_something_failed(question: str, failed: bool) -> None:
     assert says_failed(question) is failed
 

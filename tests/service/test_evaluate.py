@@ -15,16 +15,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report_view import FindingView, ReceiptView, RunView
 from trainmedic.service.answer import Answer, CauseView, Confidence, Verdict
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.evaluation.causes import (
-    Evaluation,
-    Item,
-    Share,
-    evaluate,
-    item,
-    misses,
-    read_items,
-    share,
-)
+from trainmedic.service.evaluation.causes import Evaluation, Item, Share, evaluate, misses, read_items, share
 
 RUN = RunView(
     framework=None,
@@ -124,34 +115,6 @@ def questions(tmp_path: Path) -> Callable[..., Path]:
 # -- reading
 
 
-def test_an_item_has_everything_its_line_says() -> None:
-    read = item(
-        {
-            "id": "one",
-            "question": "为什么",
-            "attachments": [{"name": "train.sh", "content": "--bf16"}],
-            "language": "zh",
-            "framework": "trl",
-            "split": "held_out",
-            "source": "https://example.org/1",
-            "expect": {"verdict": "no_fault", "cases": ["a", "b"], "rules": ["r"], "silent": ["s"]},
-        }
-    )
-    assert read == Item(
-        id="one",
-        question="为什么",
-        verdict="no_fault",
-        attachments=(Attachment(name="train.sh", content="--bf16"),),
-        cases=("a", "b"),
-        rules=("r",),
-        silent=("s",),
-        language="zh",
-        framework="trl",
-        split="held_out",
-        source="https://example.org/1",
-    )
-
-
 def test_items_keep_the_order_of_the_file_and_blank_lines_do_not_count(questions: Callable[..., Path]) -> None:
     read = read_items(questions(line(id="b"), "", "   ", line(id="a"), ""))
     assert [one.id for one in read] == ["b", "a"]
@@ -187,18 +150,6 @@ def test_an_id_used_twice_is_refused(questions: Callable[..., Path]) -> None:
 # -- asking
 
 
-def test_the_question_and_its_files_are_asked_as_they_are() -> None:
-    seen: list[Ask] = []
-
-    def answerer(ask: Ask) -> Answer:
-        seen.append(ask)
-        return answer("need_input")
-
-    files = (Attachment(name="train.sh", content="--bf16"),)
-    evaluate([question("why?", attachments=files)], answerer)
-    assert [(ask.question, ask.attachments, ask.language) for ask in seen] == [("why?", files, "auto")]
-
-
 # -- figures
 
 
@@ -228,12 +179,6 @@ def test_f1_counts_a_wrong_name_a_missed_one_and_a_name_where_there_is_none() ->
     causes = {name: ("a",) if name in ("right", "wrong", "missed") else () for name in answers}
     result = asked(answers, *(question(name, "answered", *cases) for name, cases in causes.items()))
     assert result.overall.f1 == Share(right=2, total=3 + 3)
-
-
-def test_a_question_that_expects_no_case_is_not_counted_among_those_with_a_cause() -> None:
-    result = asked({"q": answer("not_in_kb")}, question("q", "not_in_kb"))
-    assert result.overall.first == Share(right=0, total=0)
-    assert result.overall.verdict == Share(right=1, total=1)
 
 
 def test_a_false_answer_is_an_answer_where_there_must_be_none() -> None:
@@ -297,13 +242,6 @@ def test_rules_are_right_if_all_that_must_fire_did_and_none_that_must_be_silent(
     )
     assert [one.rules_right for one in result.outcomes] == [True, False, True, False, True]
     assert result.overall.rules == Share(right=2, total=4)
-
-
-def test_a_rule_that_cannot_tell_has_not_fired() -> None:
-    answers = {"q": answer("need_input", findings=(finding("r2", "cannot_tell"), finding("r1")))}
-    result = asked(answers, question("q", "need_input", rules=("r2",)))
-    assert result.outcomes[0].fired == ("r1",)
-    assert not result.outcomes[0].rules_right
 
 
 def test_a_confidence_promises_that_the_first_cause_is_right() -> None:

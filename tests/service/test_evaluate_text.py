@@ -83,10 +83,7 @@ def _indexed(knowledge_folder: Path, knowledge_advisor: Advisor, monkeypatch: py
 
 @pytest.mark.usefixtures("_indexed")
 def test_the_command_line_measures_the_model_of_the_settings(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    knowledge_advisor: Advisor,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], knowledge_advisor: Advisor
 ) -> None:
     questions = tmp_path / "questions.jsonl"
     files = [{"name": file.name, "content": file.content} for file in KTO.files]

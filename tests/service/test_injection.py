@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -168,15 +167,6 @@ def assert_nothing_leaks(text: str) -> None:
 # --- the set ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_set_is_large_and_of_many_kinds() -> None:
-    kinds = Counter(attempt["kind"] for attempt in ATTEMPTS)
-    assert len(ATTEMPTS) >= 44
-    assert len(kinds) >= 15
-    assert len({attempt["id"] for attempt in ATTEMPTS}) == len(ATTEMPTS)
-    assert sum(attempt["language"] == "zh" for attempt in ATTEMPTS) >= 8
-    assert {attempt["into"] for attempt in ATTEMPTS} == {"file", "name", "end", "question", "case"}
-
-
 # --- the program's part ----------------------------------------------------------------------------------------------
 
 
@@ -226,20 +216,6 @@ def test_a_model_that_obeys_is_not_heard(knowledge_advisor: Advisor, attempt: di
     assert "](https://evil.example" not in own.text
     assert "<script" not in own.text
     assert "<|im_start|>" not in re.sub(r"`[^`\n]*`", "", own.text)
-
-
-@every_attempt
-def test_what_is_refuted_is_not_recommended_whoever_asks_for_it(
-    knowledge_advisor: Advisor, attempt: dict[str, str]
-) -> None:
-    prepared, _ = prepared_with(knowledge_advisor, CHOSEN[0], attempt)
-    prompt = prompt_of(prepared)
-    option = removed(prepared)
-    assert option == ["--vanilla_loss"]
-    zh = prepared.answer.language == "zh"
-    draft = "建议降低学习率。请保留 `--vanilla_loss`。" if zh else "Lower the learning rate. Keep `--vanilla_loss`."
-    checked = verify(draft, grounding_of(prepared, prompt), prepared.answer.language)
-    assert "vanilla_loss" not in checked.text
 
 
 @every_attempt

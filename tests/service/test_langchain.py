@@ -97,14 +97,6 @@ def test_passages_are_found_by_their_meaning_and_name_their_causes(knowledge_adv
     assert all(case in knowledge_advisor.knowledge.published for case in found.metadata["cases"])
 
 
-def test_a_vector_store_is_a_copy(knowledge_advisor: Advisor) -> None:
-    size = knowledge_advisor.knowledge.index.vectors.size
-    passages = vector_store(knowledge_advisor)
-    passages.delete([knowledge_advisor.knowledge.index.chunks[0].id])
-    assert knowledge_advisor.knowledge.index.vectors.size == size
-    assert vector_store(knowledge_advisor).get_by_ids([knowledge_advisor.knowledge.index.chunks[0].id])
-
-
 def test_there_is_no_vector_store_before_the_passages_are_embedded(knowledge_advisor: Advisor) -> None:
     knowledge = knowledge_advisor.knowledge
     nothing = Vectors(knowledge.embedder.identity.dimension)
@@ -201,15 +193,6 @@ def test_all_tools_work_in_an_event_loop(tools: dict[str, BaseTool]) -> None:
     assert KTO.case in diagnosed
     assert KTO.case in found
     assert KTO.rule in checked
-
-
-def test_models_are_told_what_each_argument_is(tools: dict[str, BaseTool]) -> None:
-    from langchain_core.utils.function_calling import convert_to_openai_tool
-
-    for tool in tools.values():
-        shape = convert_to_openai_tool(tool)["function"]
-        assert shape["description"]
-        assert all(field.get("description") for field in shape["parameters"]["properties"].values()), tool.name
 
 
 class Scripted(BaseChatModel):

@@ -143,30 +143,19 @@ async def test_calls_of_tools_come_with_the_whole_and_malformed_ones_without_arg
 
 TOO_LONG = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
 FAILURES = [
-    ("slow", SILENT),
-    ("slow", Reply("said", end="hold")),
-    ("slow", failing(504)),
+    ("slow", SILENT), ("slow", Reply("said", end="hold")), ("slow", failing(504)),
     ("refused", failing(401, f"Incorrect API key provided: {KEY}")),
-    ("refused", failing(400, f"bad request with {KEY}")),
-    ("refused", failing(422)),
-    ("overloaded", failing(429)),
-    ("overloaded", failing(503)),
-    ("server_error", failing(500, f"Traceback … {KEY}")),
+    ("refused", failing(400, f"bad request with {KEY}")), ("refused", failing(422)), ("overloaded", failing(429)),
+    ("overloaded", failing(503)), ("server_error", failing(500, f"Traceback … {KEY}")),
     ("server_error", Reply(raw=b'data: {"error": {"message": "the engine died", "code": 500}}\n\n')),
-    ("cut", Reply("said", end="cut")),
-    ("cut", Reply("said", end="unfinished")),
-    ("absent", Reply(end="cut")),
-    ("garbage", Reply()),
-    ("garbage", Reply("", " \n")),
-    ("garbage", Reply(raw=b"<html>Welcome to the proxy</html>")),
-    ("garbage", Reply(raw=b"data: {not json\n\n")),
-    ("garbage", Reply(raw=b"data: [1, 2]\n\n")),
+    ("cut", Reply("said", end="cut")), ("cut", Reply("said", end="unfinished")), ("absent", Reply(end="cut")),
+    ("garbage", Reply()), ("garbage", Reply("", " \n")), ("garbage", Reply(raw=b"<html>Welcome to the proxy</html>")),
+    ("garbage", Reply(raw=b"data: {not json\n\n")), ("garbage", Reply(raw=b"data: [1, 2]\n\n")),
     ("garbage", Reply(raw=b'data: {"choices": [{"text": "another protocol"}]}\n\ndata: [DONE]\n\n')),
     ("garbage", Reply(raw=b'data: {"answer": 42}\n\ndata: [DONE]\n\n')),
-    ("unknown_model", failing(404, "The model `x` does not exist.")),
-    ("too_long", failing(400, TOO_LONG)),
+    ("unknown_model", failing(404, "The model `x` does not exist.")), ("too_long", failing(400, TOO_LONG)),
     ("too_long", Reply(raw=f'data: {{"error": {{"message": "{TOO_LONG}", "code": 400}}}}\n\n'.encode())),
-]
+]  # fmt: skip
 
 
 @every_case(("kind", "reply"), FAILURES)
@@ -183,23 +172,14 @@ def test_whatever_goes_wrong_is_one_failure_with_its_name(kind: str, reply: Repl
 
 
 FORM_FAILURES = [
-    ("garbage", form({"name": "red"})),
-    ("garbage", form({"name": "red", "depth": "deep"})),
-    ("garbage", form({"name": "red", "depth": 1, "more": True})),
-    ("garbage", form(["red"])),
-    ("garbage", Reply("red, I think")),
-    ("garbage", Reply()),
-    ("garbage", Reply('{"name": "re', finish="length")),
-    ("garbage", Reply(raw=b"<html>")),
-    ("garbage", Reply(raw=b'{"choices": []}')),
-    ("garbage", Reply(raw=b'{"answer": 42}')),
-    ("refused", failing(400, f"no grammar for {KEY}")),
-    ("too_long", failing(400, TOO_LONG)),
-    ("unknown_model", failing(404)),
-    ("overloaded", failing(429)),
-    ("server_error", failing(500)),
-    ("absent", Reply(end="cut")),
-]
+    ("garbage", form({"name": "red"})), ("garbage", form({"name": "red", "depth": "deep"})),
+    ("garbage", form({"name": "red", "depth": 1, "more": True})), ("garbage", form(["red"])),
+    ("garbage", Reply("red, I think")), ("garbage", Reply()), ("garbage", Reply('{"name": "re', finish="length")),
+    ("garbage", Reply(raw=b"<html>")), ("garbage", Reply(raw=b'{"choices": []}')),
+    ("garbage", Reply(raw=b'{"answer": 42}')), ("refused", failing(400, f"no grammar for {KEY}")),
+    ("too_long", failing(400, TOO_LONG)), ("unknown_model", failing(404)), ("overloaded", failing(429)),
+    ("server_error", failing(500)), ("absent", Reply(end="cut")),
+]  # fmt: skip
 
 
 @every_case(("kind", "reply"), FORM_FAILURES)
@@ -241,17 +221,11 @@ def test_an_address_that_is_none_is_a_failure_like_another(url: str) -> None:
 
 
 LISTS = [
-    ("unknown_model", ()),
-    ("unknown_model", Reply(raw=b'{"data": [{"id": null}, 3]}')),
-    ("garbage", Reply(raw=b'{"data": null}')),
-    ("garbage", Reply(raw=b"{}")),
-    ("garbage", Reply(raw=b"[]")),
-    ("garbage", Reply(raw=b"<html>")),
-    ("refused", failing(401, KEY)),
-    ("overloaded", failing(429)),
-    ("server_error", failing(500)),
-    ("absent", Reply(end="cut")),
-]
+    ("unknown_model", ()), ("unknown_model", Reply(raw=b'{"data": [{"id": null}, 3]}')),
+    ("garbage", Reply(raw=b'{"data": null}')), ("garbage", Reply(raw=b"{}")), ("garbage", Reply(raw=b"[]")),
+    ("garbage", Reply(raw=b"<html>")), ("refused", failing(401, KEY)), ("overloaded", failing(429)),
+    ("server_error", failing(500)), ("absent", Reply(end="cut")),
+]  # fmt: skip
 
 
 @every_case(("kind", "models"), LISTS)
@@ -587,18 +561,13 @@ async def test_what_is_refused_in_either_form_is_refused_and_decides_nothing(
 @every_case(
     ("listed", "name", "context", "most"),
     [
-        ([VLLM], "", 4096, 900),
-        ([VLLM], NAME, 4096, 900),
-        ([{**VLLM, "max_model_len": 2048}], "", 2048, 512),
-        ([{**VLLM, "max_model_len": 32_768}], "", 8192, 900),
-        ([{**VLLM, "max_model_len": None}], "", 8192, 900),
+        ([VLLM], "", 4096, 900), ([VLLM], NAME, 4096, 900), ([{**VLLM, "max_model_len": 2048}], "", 2048, 512),
+        ([{**VLLM, "max_model_len": 32_768}], "", 8192, 900), ([{**VLLM, "max_model_len": None}], "", 8192, 900),
         ([{"id": "adapter", "parent": NAME, "max_model_len": None}, VLLM], "adapter", 4096, 900),
-        ([VLLM], "another", 8192, 900),
-        ([NAME], "", 8192, 900),
-        (failing(500), "", 8192, 900),
+        ([VLLM], "another", 8192, 900), ([NAME], "", 8192, 900), (failing(500), "", 8192, 900),
         (Reply(raw=b"<html>"), NAME, 8192, 900),
     ],
-)
+)  # fmt: skip
 def test_the_smaller_of_the_settings_and_what_is_served_is_the_room(
     listed: Any, name: str, context: int, most: int
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.eval.outside.split import UNSEEN_FAMILIES, side
+from tests.every_case import every_case
 from tests.service.test_evaluate import answer as answer_with
 from tests.service.values import both, case
 from trainmedic.kb.errors import InvalidRequest
@@ -97,27 +98,20 @@ def scorer(*pages: Case) -> Scorer:
 # What counts as mentioned
 
 
-def test_an_alternative_must_begin_a_word() -> None:
-    assert not mentions("300 steps", (("eps",),))
-    assert mentions("adam eps=1e-8", (("eps",),))
-    assert mentions("steps, then eps", (("eps",),))
-
-
-def test_blanks_hyphens_underscores_and_case_are_one() -> None:
-    assert mentions("Pad_Token", (("pad-token",),))
-    assert mentions("pad\n  token", (("PAD TOKEN",),))
-
-
-def test_chinese_needs_no_word_boundary() -> None:
-    assert mentions("把填充标记改掉", (("填充",),))
-    assert mentions("用bf16训练", (("bf16",),))
-
-
-def test_every_group_must_be_mentioned_by_one_alternative() -> None:
-    groups = (("pad token", "padding"), ("eos",))
-    assert mentions("padding hides EOS", groups)
-    assert not mentions("padding and pad token", groups)
-    assert not mentions("nothing", (("",),))
+@every_case(
+    ("text", "groups", "found"),
+    [
+        ("300 steps", (("eps",),), False), ("steps, then eps", (("eps",),), True),
+        ("the gradients overflow", (("gradient",),), True), ("Pad_Token", (("pad-token",),), True),
+        ("pad\n  token", (("PAD TOKEN",),), True), ("把填充标记改掉", (("填充",),), True),
+        ("用bf16训练", (("bf16",),), True), ("padding hides EOS", (("pad token", "padding"), ("eos",)), True),
+        ("padding and pad token", (("pad token", "padding"), ("eos",)), False), ("nothing", (("",),), False),
+    ],
+)  # fmt: skip
+def test_every_group_must_be_mentioned_by_one_alternative_that_begins_a_word(
+    text: str, groups: tuple[tuple[str, ...], ...], found: bool
+) -> None:
+    assert mentions(text, groups) is found
 
 
 # What a page states
@@ -129,10 +123,7 @@ def test_words_scattered_over_paragraphs_prove_nothing() -> None:
 
 
 def test_a_paragraph_is_judged_with_title_and_fix() -> None:
-    assert passages(page("p", "one\n\ntwo", "set eos"))[:2] == (
-        "title of p\none\nset eos",
-        "title of p\ntwo\nset eos",
-    )
+    assert passages(page("p", "one\n\ntwo", "set eos"))[:2] == ("title of p\none\nset eos", "title of p\ntwo\nset eos")
     assert scorer(page("p", "The pad token is wrong.", "set eos")).right(incident().required) == {"p"}
 
 
@@ -233,13 +224,11 @@ def test_figures_count_what_they_say() -> None:
     must_not = incident("must-not", expect="no_fault", required=(), mechanism=())
     figures = outside_figures(
         [
-            outcome("a", "right", confidence="high", score=0.95),
-            outcome("b", "wrong", "right"),
-            outcome("c", "alike", verdict="need_input", confidence="low", score=0.2),
-            outcome("d", verdict="no_fault"),
+            outcome("a", "right", confidence="high", score=0.95), outcome("b", "wrong", "right"),
+            outcome("c", "alike", verdict="need_input", confidence="low", score=0.2), outcome("d", verdict="no_fault"),
             scorer().result(must_not, "en", answer(view("wrong"))),
         ]
-    )
+    )  # fmt: skip
     assert figures.first == Share(right=1, total=4)
     assert figures.in_three == Share(right=2, total=4)
     assert figures.first_and_answered == Share(right=1, total=4)

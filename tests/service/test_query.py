@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from tests.every_case import every_case
 from tests.service.values import evidence, finding, span
 from trainmedic.kb.glossary.terms import load_glossary
-from trainmedic.kb.language import language_of
 from trainmedic.kb.model.evidence import Evidence, Traceback
 from trainmedic.kb.model.report import Report, Status
 from trainmedic.kb.parse.pipeline import parse
@@ -16,20 +14,6 @@ GLOSSARY = load_glossary()
 
 def query(question: str, found: Evidence | None = None, report: Report | None = None) -> Query:
     return build_query(found or Evidence(question=question), report or Report(), question, glossary=GLOSSARY)
-
-
-@every_case(
-    ("text", "language"),
-    [
-        ("loss is nan", "en"),
-        ("kto 训练 loss 变成 nan，怎么办", "zh"),
-        ("My loss is NaN since I upgraded transformers; the log says 损失", "en"),
-        ("", "en"),
-        ("?!", "en"),
-    ],
-)
-def test_the_language_is_that_of_the_words(text: str, language: str) -> None:
-    assert language_of(text) == language
 
 
 def test_a_chinese_question_is_embedded_with_its_english_gist() -> None:
@@ -56,7 +40,6 @@ def test_the_facts_of_the_paste_count_less_than_the_words_of_the_question() -> N
     assert made.terms["openrlhf"] == FACT_WEIGHT < made.terms["gradient"]
     assert made.facets.framework == "openrlhf"
     assert made.facets.signals == {"loss_nan"}
-    assert made.facets.settings == {"bad"}
 
 
 def test_the_root_exception_is_searched_for() -> None:

@@ -9,7 +9,7 @@ from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.dialogue.query_text import query_text
+from trainmedic.service.dialogue.intent import query_text
 from trainmedic.service.dialogue.request import Ask
 
 SCRIPT = (

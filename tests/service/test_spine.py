@@ -144,12 +144,6 @@ def test_a_chinese_answer_has_no_english_sentence(advisor: Advisor) -> None:
     assert mixed == {}
 
 
-def test_an_english_answer_has_no_chinese_sentence(advisor: Advisor) -> None:
-    for answer in answers(advisor, "en"):
-        for text in texts(answer):
-            assert not re.search(r"[\u4e00-\u9fff]", prose(text)), text
-
-
 @every_case(("language", "said"), [("en", "2 problems in your config"), ("zh", "你的配置里有 2 个问题")])
 def test_a_config_alone_gets_its_problems_fixes_first_and_one_patch(advisor: Advisor, language: str, said: str) -> None:
     answer = asked(advisor, "", Attachment(name="sft.yaml", content=FAULTY), language=language)

@@ -19,13 +19,7 @@ def both(text: str) -> Text:
 
 def span(text: str = "--bad", line: int = 3, attachment: str | None = "train.sh", default: bool = False) -> Span:
     return Span(
-        attachment=attachment,
-        line=line,
-        column=2,
-        end_line=line,
-        end_column=2 + len(text),
-        text=text,
-        default=default,
+        attachment=attachment, line=line, column=2, end_line=line, end_column=2 + len(text), text=text, default=default
     )
 
 
