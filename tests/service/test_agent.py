@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, calling, failing
+from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, calling, chat, failing
 from tests.incidents import INCIDENTS, Incident
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import to_json
@@ -27,7 +27,7 @@ from trainmedic.service.answering import Delta, Draft, TemplateAnswerer, final_a
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.composition.messages import messages as answer_messages
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.llm.chat import ChatModel, ModelOptions
+from trainmedic.service.llm.chat import ChatModel
 from trainmedic.ui.cli import CLEAN, main
 
 GEMMA = next(each for each in INCIDENTS if each.name == "gemma2-flash-attn")
@@ -59,16 +59,6 @@ class Asked:
     def tools(self) -> list[str]:
         """What the model was told by the tools, in order."""
         return [each["content"] for each in self.requests[-1].body["messages"] if each["role"] == "tool"]
-
-
-@asynccontextmanager
-async def chat(url: str, **changes: Any) -> AsyncIterator[ChatModel]:
-    values: dict[str, Any] = {"base_url": url, "timeout_s": PATIENCE_S, "first_token_s": PATIENCE_S} | changes
-    model = ChatModel(ModelOptions(**values))
-    try:
-        yield model
-    finally:
-        await model.aclose()
 
 
 async def asked_of(model: ChatModel, advisor: Advisor, request: Ask, server: FakeModel) -> Asked:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import pytest
 
 import trainmedic.service.llm.endpoint
-from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, failing, form
+from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, chat, failing, form
 from tests.incidents import INCIDENTS, KTO_COMMAND, Incident
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
@@ -23,7 +23,7 @@ from trainmedic.service.answering import Delta, Draft, final_answer
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.llm.chat import ChatModel, Message, ModelOptions
+from trainmedic.service.llm.chat import Message
 from trainmedic.service.llm.prompts import sources_of, system_text
 
 T = TypeVar("T")
@@ -57,16 +57,6 @@ class Asked:
     def forms(self) -> list[str]:
         """What the model was shown when it was asked for a form."""
         return [each.prompt for each in self.requests if each.is_form]
-
-
-@asynccontextmanager
-async def chat(url: str, **changes: Any) -> AsyncIterator[ChatModel]:
-    values: dict[str, Any] = {"base_url": url, "timeout_s": PATIENCE_S, "first_token_s": PATIENCE_S} | changes
-    model = ChatModel(ModelOptions(**values))
-    try:
-        yield model
-    finally:
-        await model.aclose()
 
 
 async def parts_of(assistant: Assistant, request: Ask) -> tuple[tuple[str, ...], Answer]:

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests.service.values import causes, fired
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.answer import Answer, CauseView
+from trainmedic.service.answer import CauseView
 from trainmedic.service.api.openai import Completion
 from trainmedic.service.dialogue.conversation import MAX_CHARACTERS, MAX_TURNS
 from trainmedic.service.dialogue.request import Ask
@@ -49,14 +50,6 @@ def said(advisor: Advisor, *questions: str) -> PreparedAnswer:
     turns: list[dict[str, Any]] = [{"question": question, "attachments": []} for question in questions]
     turns[0]["attachments"] = [{"name": KTO.name, "content": SCRIPT}]
     return told(advisor, turns, "c")
-
-
-def causes(answer: Answer) -> list[str]:
-    return [cause.case_id for cause in answer.causes]
-
-
-def fired(answer: Answer) -> set[str]:
-    return {finding.rule_id for finding in answer.findings if finding.status == "fired"}
 
 
 def alike(shown: Sequence[CauseView], advisor: Advisor) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.every_case import every_case
+from tests.service.values import causes, fired
 from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.parse.pipeline import parse
@@ -29,14 +30,6 @@ def answers(advisor: Advisor, *turns: str | tuple[str, tuple[Attachment, ...]]) 
     """The answers of one conversation; it begins with the KTO example."""
     every: Turns = [(KTO.question, FILES), *((turn, ()) if isinstance(turn, str) else turn for turn in turns)]
     return [advisor.ask(Ask(question=text, attachments=files, conversation_id="c")) for text, files in every]
-
-
-def causes(answer: Answer) -> list[str]:
-    return [cause.case_id for cause in answer.causes]
-
-
-def fired(answer: Answer) -> set[str]:
-    return {finding.rule_id for finding in answer.findings if finding.status == "fired"}
 
 
 def button(advisor: Advisor, answer: Answer, name: str) -> FollowUp:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.every_case import every_case
-from trainmedic.kb.glossary.terms import Glossary, load_glossary
+from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.dialogue.intent import asks_if_normal, domain_score, is_bare, is_vague, says_failed
 from trainmedic.service.ranking.weights import shipped
 
-
-@pytest.fixture(scope="module")
-def glossary() -> Glossary:
-    return load_glossary()
+GLOSSARY = load_glossary()
 
 
-def score(question: str, glossary: Glossary) -> float:
-    concepts = {concept: glossary.concepts[concept].kind for concept in glossary.ids(question)}
+def score(question: str) -> float:
+    concepts = {concept: GLOSSARY.concepts[concept].kind for concept in GLOSSARY.ids(question)}
     return domain_score(question, concepts, parse(question))
 
 
@@ -30,8 +25,8 @@ def score(question: str, glossary: Glossary) -> float:
         "RuntimeError: CUDA out of memory while backward of the reward model",
     ],
 )  # fmt: skip
-def test_training_is_our_domain(question: str, glossary: Glossary) -> None:
-    assert score(question, glossary) >= shipped().field
+def test_training_is_our_domain(question: str) -> None:
+    assert score(question) >= shipped().field
 
 
 @every_case(
@@ -42,13 +37,13 @@ def test_training_is_our_domain(question: str, glossary: Glossary) -> None:
         "write a cover letter for an accountant", "How do I center a div in CSS?",
     ],
 )  # fmt: skip
-def test_other_fields_are_not_our_domain(question: str, glossary: Glossary) -> None:
-    assert score(question, glossary) < shipped().field
+def test_other_fields_are_not_our_domain(question: str) -> None:
+    assert score(question) < shipped().field
 
 
-def test_a_pasted_command_outweighs_a_word_of_another_field(glossary: Glossary) -> None:
+def test_a_pasted_command_outweighs_a_word_of_another_field() -> None:
     paste = "in k8s: deepspeed --module openrlhf.cli.train_kto --pretrain m gives loss nan"
-    assert score(paste, glossary) >= shipped().field
+    assert score(paste) >= shipped().field
 
 
 @every_case(
@@ -71,8 +66,8 @@ def test_a_complaint_is_no_request_for_reassurance() -> None:
     assert not asks_if_normal("loss becomes nan at step 3")
 
 
-def test_a_sure_symptom_outweighs_a_word_of_another_field(glossary: Glossary) -> None:
-    assert score("my text-to-SQL model: loss is nan after 200 steps", glossary) >= shipped().field
+def test_a_sure_symptom_outweighs_a_word_of_another_field() -> None:
+    assert score("my text-to-SQL model: loss is nan after 200 steps") >= shipped().field
 
 
 @every_case(
@@ -83,8 +78,8 @@ def test_a_sure_symptom_outweighs_a_word_of_another_field(glossary: Glossary) ->
         "yolov8 训练 mAP 一直是 0 怎么办",
     ],
 )
-def test_other_training_and_the_cluster_are_not(question: str, glossary: Glossary) -> None:
-    assert score(question, glossary) == 0.0
+def test_other_training_and_the_cluster_are_not(question: str) -> None:
+    assert score(question) == 0.0
 
 
 @every_case(
@@ -112,6 +107,6 @@ def test_a_question_may_say_that_something_failed(question: str, failed: bool) -
         ("deepspeed --module openrlhf.cli.train_kto --pretrain m gives loss nan", False),
     ],
 )
-def test_a_question_of_names_and_a_symptom_is_bare(question: str, bare: bool, glossary: Glossary) -> None:
-    kinds = [glossary.concepts[concept].kind for concept in glossary.ids(question)]
+def test_a_question_of_names_and_a_symptom_is_bare(question: str, bare: bool) -> None:
+    kinds = [GLOSSARY.concepts[concept].kind for concept in GLOSSARY.ids(question)]
     assert is_bare(question, kinds, parse(question)) is bare

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from tests.every_case import every_case
 from tests.service.values import WEIGHTS, case, context, evidence, scored
-from trainmedic.kb.glossary.terms import Glossary, load_glossary
+from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.dialogue.intent import is_out_of_scope
 from trainmedic.service.ranking.diagnose import diagnose
 
-
-@pytest.fixture(scope="module")
-def glossary() -> Glossary:
-    return load_glossary()
+GLOSSARY = load_glossary()
 
 
-def out_of_scope(question: str, glossary: Glossary) -> bool:
-    concepts = {concept: glossary.concepts[concept].kind for concept in glossary.ids(question)}
+def out_of_scope(question: str) -> bool:
+    concepts = {concept: GLOSSARY.concepts[concept].kind for concept in GLOSSARY.ids(question)}
     return is_out_of_scope(question, concepts, parse(question))
 
 
@@ -38,8 +33,8 @@ def out_of_scope(question: str, glossary: Glossary) -> bool:
         "公司员工培训的知识库用 RAG，检索不准",
     ],
 )  # fmt: skip
-def test_a_neighbour_of_training_is_out_of_scope(question: str, glossary: Glossary) -> None:
-    assert out_of_scope(question, glossary)
+def test_a_neighbour_of_training_is_out_of_scope(question: str) -> None:
+    assert out_of_scope(question)
 
 
 @every_case(
@@ -58,8 +53,8 @@ def test_a_neighbour_of_training_is_out_of_scope(question: str, glossary: Glossa
         "写了一个 reward 函数，奖励一直是 0",
     ],
 )
-def test_training_that_mentions_them_is_not(question: str, glossary: Glossary) -> None:
-    assert not out_of_scope(question, glossary)
+def test_training_that_mentions_them_is_not(question: str) -> None:
+    assert not out_of_scope(question)
 
 
 def test_out_of_scope_no_case_is_named_however_alike_it_sounds() -> None:

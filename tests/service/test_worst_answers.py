@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.service.values import fired
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.chat.texts import examples
 
@@ -41,10 +41,6 @@ def grows_and_breaks() -> str:
 
 def files(**contents: str) -> tuple[Attachment, ...]:
     return tuple(Attachment(name=name.replace("__", "."), content=content) for name, content in contents.items())
-
-
-def fired(answer: Answer) -> set[str]:
-    return {finding.rule_id for finding in answer.findings if finding.status == "fired"}
 
 
 def test_gradients_that_grew_for_eighty_steps_are_no_failure_of_the_first_step(advisor: Advisor) -> None:

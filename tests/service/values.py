@@ -8,6 +8,7 @@ from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Fix, Missing, Reference, Report, Safety, Severity, Status, Text
 from trainmedic.kb.model.run import Option, Origin, Recognised, RunConfig, Setting, VersionFact
 from trainmedic.kb.parse.signal_kinds import BENIGN
+from trainmedic.service.answer import Answer
 from trainmedic.service.dialogue.intent import Intent
 from trainmedic.service.ranking.features import NAMES, NONE_NAMES, Candidate, Context
 from trainmedic.service.ranking.weights import Weights
@@ -159,3 +160,11 @@ def missing(fact: str) -> Missing:
 
 def question(fact: str) -> Question:
     return Question(fact=fact, ask=both(f"ask {fact}"), why=both(f"why {fact}"))
+
+
+def causes(answer: Answer) -> list[str]:
+    return [cause.case_id for cause in answer.causes]
+
+
+def fired(answer: Answer) -> set[str]:
+    return {finding.rule_id for finding in answer.findings if finding.status == "fired"}
