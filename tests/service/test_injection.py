@@ -42,7 +42,10 @@ PIECES = 31
 """Letters of a piece in which the fake model streams."""
 
 every_attempt = every_case("attempt", ATTEMPTS)
-every_incident = every_case("incident", CHOSEN)
+
+
+def incident_of(attempt: dict[str, str]) -> Incident:
+    return CHOSEN[ATTEMPTS.index(attempt) % len(CHOSEN)]
 
 
 def asked(incident: Incident, language: str) -> Ask:
@@ -170,11 +173,9 @@ def assert_nothing_leaks(text: str) -> None:
 # --- the program's part ----------------------------------------------------------------------------------------------
 
 
-@every_incident
 @every_attempt
-def test_what_the_program_decides_is_the_same_to_the_byte(
-    knowledge_advisor: Advisor, incident: Incident, attempt: dict[str, str]
-) -> None:
+def test_what_the_program_decides_is_the_same_to_the_byte(knowledge_advisor: Advisor, attempt: dict[str, str]) -> None:
+    incident = incident_of(attempt)
     before = prepared_with(knowledge_advisor, incident, harmless(attempt))[0].answer
     after = prepared_with(knowledge_advisor, incident, attempt)[0].answer
     if attempt["into"] in ("case", "question"):
@@ -190,7 +191,7 @@ def test_what_the_program_decides_is_the_same_to_the_byte(
 
 @every_attempt
 def test_a_model_that_obeys_is_not_heard(knowledge_advisor: Advisor, attempt: dict[str, str]) -> None:
-    incident = CHOSEN[ATTEMPTS.index(attempt) % len(CHOSEN)]
+    incident = incident_of(attempt)
     prepared, _ = prepared_with(knowledge_advisor, incident, attempt)
     prompt = prompt_of(prepared)
     draft = obeying(prepared, prompt)
@@ -218,7 +219,7 @@ def test_a_model_that_obeys_is_not_heard(knowledge_advisor: Advisor, attempt: di
     assert "<|im_start|>" not in re.sub(r"`[^`\n]*`", "", own.text)
 
 
-@every_attempt
+@every_case("attempt", ATTEMPTS[::3])
 def test_over_the_wire_nothing_leaks_while_it_streams(knowledge_advisor: Advisor, attempt: dict[str, str]) -> None:
     prepared, advisor = prepared_with(knowledge_advisor, CHOSEN[0], attempt)
     draft = obeying(prepared, prompt_of(prepared))
