@@ -6,7 +6,6 @@ import asyncio
 import json
 import shutil
 from collections.abc import Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -23,7 +22,7 @@ from trainmedic.service.agent.agent import messages
 from trainmedic.service.agent.budget import NO_ROOM, STEPS, TRUNCATED
 from trainmedic.service.agent.toolbox import Toolbox
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.answering import Delta, Draft, TemplateAnswerer, final_answer
+from trainmedic.service.answering import Delta, Draft
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.composition.messages import messages as answer_messages
 from trainmedic.service.dialogue.request import Ask
@@ -186,21 +185,6 @@ def test_reasoning_that_the_template_opens_is_not_shown(knowledge_advisor: Advis
     assert asked.answer.mode == "llm"
 
 
-def test_steps_and_notices_are_in_the_language_of_the_answer(knowledge_advisor: Advisor) -> None:
-    asked = ask(knowledge_advisor, about(GEMMA, "zh"), SEARCH, EAGER, OPTION, LINES, SAID_ZH)
-    assert [step.what for step in asked.answer.steps] == [
-        "检索案例“Gemma-2 sdpa NaN padding”：找到 4 个",
-        "按 attention = eager 复查配置：消除 1 项，新增 0 项，仍有 0 项",
-        "查询 openrlhf 0.5.1 的参数 flash_attn：存在",
-        "阅读 train.sh 的第 8–11 行",
-    ]
-    assert "按 attention = eager 修改后，该检查结果消除。" in asked.tools[1]
-    assert asked.answer.mode == "llm"
-    assert asked.answer.language == "zh"
-    failed = ask(knowledge_advisor, about(GEMMA, "zh"), BROKEN)
-    alone(failed, knowledge_advisor, about(GEMMA, "zh"), messages("why.arguments", "zh"), "zh")
-
-
 # --- the text is verified -------------------------------------------------------------------------------------------
 
 
@@ -276,14 +260,6 @@ def test_the_effect_of_a_supposed_change_precedes_the_text_with_the_markers_of_t
     assert answered.streamed.startswith(head)
     assert GEMMA.rule in [each.id for each in answered.answer.citations if f"[{each.marker}]" in head]
     assert len({each.marker for each in answered.answer.citations}) == len(answered.answer.citations)
-
-
-def test_a_text_that_reaches_its_limit_loses_its_unfinished_sentence_and_says_so(knowledge_advisor: Advisor) -> None:
-    cut = Reply(*SAID.pieces, " The rest of this sen", finish="length")
-    answer = ask(knowledge_advisor, about(), EAGER, cut).answer
-    assert "forward kernel only" in answer.answer
-    assert "The rest of this" not in answer.answer
-    assert answer_messages("cut_short", "en") in answer.notices
 
 
 def test_our_instructions_are_never_quoted(knowledge_advisor: Advisor) -> None:
@@ -433,35 +409,6 @@ def test_an_endpoint_without_tool_calls_is_named_with_the_flags_it_needs(knowled
     assert "--enable-auto-tool-choice" in asked.answer.notices[0]
 
 
-def test_every_turn_takes_a_slot_and_gives_it_back(knowledge_advisor: Advisor) -> None:
-    async def scenario() -> tuple[Asked, Asked]:
-        with FakeModel(EAGER, Reply("The text ", end="hold"), SAID) as server:
-            async with chat(server.url, concurrency=1, first_token_s=0.5) as model:
-                first = asyncio.ensure_future(asked_of(model, knowledge_advisor, about(), server))
-                await server.until_held()
-                second = await asked_of(model, knowledge_advisor, about(), server)
-                server.release()
-                return await first, second
-
-    first, second = asyncio.run(scenario())
-    assert first.answer.mode == "llm"
-    alone(second, knowledge_advisor, about(), answer_messages("failures.busy", "en"))
-
-
-def test_a_disconnect_stops_the_model(knowledge_advisor: Advisor) -> None:
-    async def scenario() -> None:
-        with FakeModel(EAGER, Reply("The mean " * 60, end="hold")) as server:
-            async with chat(server.url) as model:
-                async with aclosing(Assistant(knowledge_advisor, model).stream(about())) as parts:
-                    async for part in parts:
-                        if isinstance(part, Delta):
-                            break
-                await server.until_disconnected()
-                assert model.state == "closed"
-
-    asyncio.run(scenario())
-
-
 def test_a_tool_that_fails_is_a_step_that_failed(knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the disk with /secret/path is gone")
@@ -559,16 +506,6 @@ def test_without_anything_to_investigate_the_model_is_not_called(knowledge_advis
     asked = ask(knowledge_advisor, Ask(question="What is the capital of France?", mode="investigate"), SAID)
     assert asked.requests == ()
     assert asked.answer.notices == (answer_messages("nothing_to_write", "en"),)
-
-
-def test_without_a_model_the_template_answer_says_so(knowledge_advisor: Advisor) -> None:
-    for answerer in (TemplateAnswerer(knowledge_advisor), Assistant(knowledge_advisor, None)):
-        answer = asyncio.run(final_answer(answerer.stream(about(), "", _directly)))
-        assert (answer.mode, answer.notices) == ("deterministic", (answer_messages("no_model", "en"),))
-
-
-async def _directly(call: Any) -> Any:
-    return call()
 
 
 # --- the command line -----------------------------------------------------------------------------------------------

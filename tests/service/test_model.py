@@ -19,7 +19,6 @@ from trainmedic.kb.breaker import State
 from trainmedic.service.llm.chat import ChatModel, Completion, Message, ModelError, ModelOptions, Piece
 from trainmedic.service.llm.endpoint import BYTES_PER_TOKEN
 from trainmedic.service.llm.errors import BREAKS
-from trainmedic.service.llm.model_calls import ModelCall
 
 KEY = "sk-the-key-nobody-may-read"
 ASKED = (Message(role="system", content="Be short."), Message(role="user", content="Why is the loss NaN?"))
@@ -439,28 +438,6 @@ def test_where_the_endpoint_cannot_count_tokens_are_estimated_and_it_is_left_alo
 
 
 # --- tracing --------------------------------------------------------------------------------------------------------
-
-
-@every_case(
-    ("reply", "outcome", "tokens"),
-    [(Reply("The", " loss"), "ok", (100, 2)), (Reply("The", end="cut"), "failed", (0, 0))],
-)
-def test_every_request_is_reported_with_its_outcome_and_its_tokens(
-    reply: Reply, outcome: str, tokens: tuple[int, int]
-) -> None:
-    calls: list[ModelCall] = []
-
-    async def scenario() -> None:
-        with FakeModel(reply) as server:
-            model = ChatModel(ModelOptions(base_url=server.url), on_call=calls.append)
-            with suppress(ModelError):
-                await written(model)
-            await model.aclose()
-
-    asyncio.run(scenario())
-    (call,) = calls
-    assert (call.outcome, call.input_tokens, call.output_tokens) == (outcome, *tokens)
-    assert 0 < (call.first_token_s or 0) <= call.duration_s
 
 
 # --- thinking aloud -------------------------------------------------------------------------------------------------

@@ -27,7 +27,6 @@ from trainmedic.service.evaluation.outside import (
     Scorer,
     ask_all,
     aurc,
-    coverage_at,
     lower_bound,
     mentions,
     outside_figures,
@@ -254,12 +253,6 @@ def test_the_area_is_zero_if_all_is_right_and_the_error_rate_if_scores_say_nothi
     assert aurc([(0.9, True), (0.2, True)]) == 0.0
     assert aurc([(0.5, True), (0.5, False), (0.5, False), (0.5, True)]) == 0.5
     assert aurc([(0.9, True), (0.1, False)]) < aurc([(0.1, True), (0.9, False)])
-
-
-def test_coverage_at_a_risk_may_lie_behind_a_worse_point() -> None:
-    curve = ((0.1, 0.2), (0.5, 0.05), (1.0, 0.3))
-    assert coverage_at(curve, 0.05) == 0.5
-    assert coverage_at(curve, 0.01) == 0.0
 
 
 @pytest.mark.parametrize(

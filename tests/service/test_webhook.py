@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.incidents import INCIDENTS, KTO_SINGLE
-from trainmedic.kb.errors import InvalidSettings, NotFound
+from trainmedic.kb.errors import InvalidSettings
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
@@ -324,17 +324,6 @@ def test_a_solved_question_is_told_once_from_any_thread(advisor: Advisor, receiv
     assert resolved["answer_id"] == id
     assert resolved["verdict"] == answered["verdict"]
     assert resolved["causes"] == answered["causes"]
-
-
-def test_feedback_on_an_unknown_answer_is_refused_and_not_told(
-    advisor: Advisor, receive: Callable[..., Receiver]
-) -> None:
-    receiver = receive()
-    webhook = Webhook(receiver.url, policy=QUICK)
-    with pytest.raises(NotFound):
-        observed(advisor, webhook).memory.give_feedback(Feedback(answer_id="nope", reaction="resolved"))
-    asked(advisor, webhook, "loss is nan")
-    assert [told["event"] for told in receiver.bodies] == ["answered"]
 
 
 def test_an_answer_that_is_left_before_its_end_is_not_told(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
