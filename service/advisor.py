@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 
+from trainmedic.kb.comparison.run_diff import Side
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.mechanism import origin_id
 from trainmedic.kb.engine.patches import patched, reread, unstarted, with_patches
-from trainmedic.kb.engine.run_diff import Side
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.identities import identities_of, mask_identities

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 import trainmedic
 from tests.defects.values import ENTRY, folder
-from trainmedic.kb.engine.curve_comparison import partings
+from trainmedic.kb.comparison.curve_comparison import partings
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.run_difference import DifferenceView
 from trainmedic.kb.parse.pipeline import parse

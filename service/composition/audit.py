@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from trainmedic.kb.audit.audit import DefectMatch, audit, closeness, wordings
+from trainmedic.kb.audit.defect import Defect, DefectSet
+from trainmedic.kb.audit.lock_comparison import LockComparison, compare
+from trainmedic.kb.audit.requirement_edits import requirement_edits
+from trainmedic.kb.audit.upgrades import Remainder, plan, releases_of
 from trainmedic.kb.engine.asks import missing as missing_of
-from trainmedic.kb.engine.audit import DefectMatch, audit, closeness, wordings
-from trainmedic.kb.engine.defect import Defect, DefectSet
 from trainmedic.kb.engine.facts import version_text
-from trainmedic.kb.engine.lock_comparison import LockComparison, compare
 from trainmedic.kb.engine.patches import patched, unified_diff
-from trainmedic.kb.engine.requirement_edits import requirement_edits
-from trainmedic.kb.engine.upgrades import Remainder, plan, releases_of
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Edit

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from trainmedic.kb.engine.audit import audit
-from trainmedic.kb.engine.curve_comparison import CurveParting
-from trainmedic.kb.engine.defect import DefectSet
+from trainmedic.kb.audit.audit import audit
+from trainmedic.kb.audit.defect import DefectSet
+from trainmedic.kb.audit.upgrades import releases_of
+from trainmedic.kb.comparison.curve_comparison import CurveParting
+from trainmedic.kb.comparison.run_diff import Difference, Side, diff_runs
 from trainmedic.kb.engine.mechanism import Mechanism
-from trainmedic.kb.engine.run_diff import Difference, Side, diff_runs
-from trainmedic.kb.engine.upgrades import releases_of
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.model.run_difference import CurveView, DifferenceView, EffectView

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.service.values import causes
-from trainmedic.kb.engine.defect import Defect, DefectSet, Effect
+from trainmedic.kb.audit.defect import Defect, DefectSet, Effect
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.pages.case import CaseSet

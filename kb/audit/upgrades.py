@@ -15,8 +15,8 @@ from packaging.version import Version
 from resolvelib import AbstractProvider, BaseReporter, Resolver
 from resolvelib.resolvers import ResolutionError, ResolutionImpossible
 
-from trainmedic.kb.engine.audit import DefectMatch, Doubt
-from trainmedic.kb.engine.defect import Defect
+from trainmedic.kb.audit.audit import DefectMatch, Doubt
+from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.frameworks.catalogue import pins
 from trainmedic.kb.frameworks.tables import side
 from trainmedic.kb.model.run import VersionFact

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import cast
 
 import pytest
 
@@ -13,10 +12,8 @@ from tests.shipped import shipped_mechanisms, shipped_rules
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.expressions import Expression, compile_expression
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.said import Shape
-from trainmedic.kb.engine.silence import ALWAYS, empty, marks_of, said_by
-from trainmedic.kb.engine.spoken import ConditionIndex
-from trainmedic.kb.engine.values import UNKNOWN, Key, truth
+from trainmedic.kb.engine.prefilter import ALWAYS, empty, marks_of, said_by
+from trainmedic.kb.engine.values import Key, truth
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
@@ -70,37 +67,8 @@ def test_a_fact_without_a_mark_is_as_on_evidence_that_says_nothing(name: str) ->
         assert (fact.value, fact.user_provided) == (empty(said.shape).fact(key).value, False), key
 
 
-@pytest.mark.parametrize("name", PASTES)
-def test_only_conditions_that_cannot_be_told_are_not_asked(name: str) -> None:
-    facts = read(name)
-    everything = list(conditions())
-    asked = list(ConditionIndex(everything, lambda condition: condition).decidable(facts))
-    left = {id(condition) for condition in everything} - {id(condition) for condition in asked}
-    assert left
-    assert [condition for condition in everything if id(condition) not in left] == asked
-    for condition in everything:
-        assert id(condition) not in left or truth(condition.evaluate(facts)) is UNKNOWN, condition.root.text
-
-
-class Broken:
-    """A condition that raises."""
-
-    marks = frozenset({"name:no_such_thing"})
-
-    def on_silence(self, shape: Shape) -> bool:
-        raise ValueError(shape)
-
-
-def test_a_condition_that_raises_is_asked_so_that_its_fault_is_reported() -> None:
-    broken = cast(Expression, Broken())
-    assert list(ConditionIndex([broken], lambda condition: condition).decidable(read("nothing"))) == [broken]
-
-
-def test_what_a_condition_is_on_silence_is_worked_out_for_one_that_was_not_kept() -> None:
-    facts = read("nothing")
-    condition = compile_expression('known(version("trl", ">=0.1"))', vocabulary())
-    assert condition.on_silence(said_by(facts).shape) is False
-    assert condition.holds(facts) is False
+def test_the_value_of_a_condition_that_was_not_kept_is_worked_out() -> None:
+    assert compile_expression('known(version("trl", ">=0.1"))', vocabulary()).where_silent(read("nothing")) is False
 
 
 @pytest.mark.parametrize("name", PASTES)
@@ -120,8 +88,3 @@ def test_rules_say_the_same_when_every_condition_is_evaluated(monkeypatch: pytes
 
 def test_a_text_without_a_whole_word_is_looked_for_in_all_evidence() -> None:
     assert marks_of([("log_says", "Map:")]) == {ALWAYS}
-
-
-def test_marks_are_worked_out_once_for_each_run() -> None:
-    facts = read("a question")
-    assert said_by(facts) is said_by(facts)

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from packaging.version import Version
 
-from trainmedic.kb.engine.defect import Defect
+from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.engine.expressions import Expression, compile_expression
 from trainmedic.kb.engine.facts import Facts, in_range
 from trainmedic.kb.engine.log_text import find

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from trainmedic.kb.engine.audit import DefectMatch, closeness, wordings
-from trainmedic.kb.engine.curve_comparison import CurveParting, partings
+from trainmedic.kb.audit.audit import DefectMatch, closeness, wordings
+from trainmedic.kb.audit.lock_comparison import CLOSE, compare
+from trainmedic.kb.comparison.curve_comparison import CurveParting, partings
 from trainmedic.kb.engine.facts import BATCH, RECOGNISED, Facts, version_text
-from trainmedic.kb.engine.lock_comparison import CLOSE, compare
 from trainmedic.kb.engine.mechanism import COMMONNESS, Mechanism, OriginState, Weighed, origin_id, weigh_all
-from trainmedic.kb.engine.values import UNKNOWN, equal, show
+from trainmedic.kb.engine.values import UNKNOWN, Fact, equal, show
 from trainmedic.kb.frameworks.canonical import name_of
 from trainmedic.kb.model.evidence import Evidence, Signal
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Report, Text
-from trainmedic.kb.model.run import Option, RunConfig, Setting
+from trainmedic.kb.model.run import Option, RunConfig, Setting, VersionFact
 from trainmedic.kb.parse.signal_kinds import BENIGN
 
 RANKS = {"error": 0, "defect": 1, "origin": 2, "warning": 3, "possible": 4, "default": 5, "info": 6}
@@ -103,18 +104,8 @@ def diff_runs(good: Side, bad: Side, mechanisms: Iterable[Mechanism] = ()) -> Ru
         *_settings(good.evidence.run, bad.evidence.run),
         *_batch_numbers(good.evidence, bad.evidence),
         *_options(good.evidence.run, bad.evidence.run),
+        *(_difference("package", c.package, _version(c.good), _version(c.bad)) for c in locks.packages),
     ]
-    for change in locks.packages:
-        differences.append(
-            Difference(
-                kind="package",
-                name=change.package,
-                good=version_text(change.good) if change.good is not None else None,
-                bad=version_text(change.bad) if change.bad is not None else None,
-                good_place=change.good.span if change.good is not None else None,
-                bad_place=change.bad.span if change.bad is not None else None,
-            )
-        )
     sentences = wordings(bad.evidence)
     speaking = {m.defect.id for m in defects if closeness(m.defect, bad.evidence, sentences) >= CLOSE}
     results = []
@@ -156,21 +147,50 @@ def _order(difference: Difference) -> tuple[bool, int, float]:
 # --- what differs -----------------------------------------------------------------------------------------------------
 
 
+class _Said(NamedTuple):
+    """What one side says of something that differs."""
+
+    text: str | None = None
+    source: str = ""
+    place: Span | None = None
+
+
+def _difference(kind: str, name: str, good: _Said, bad: _Said) -> Difference:
+    return Difference(
+        kind=kind,
+        name=name,
+        good=good.text,
+        bad=bad.text,
+        good_source=good.source,
+        bad_source=bad.source,
+        good_place=good.place,
+        bad_place=bad.place,
+    )
+
+
+def _version(fact: VersionFact | None) -> _Said:
+    return _Said() if fact is None else _Said(version_text(fact), "", fact.span)
+
+
+def _setting(setting: Setting | None) -> _Said:
+    if setting is None:
+        return _Said()
+    return _Said(show(setting.value), setting.source, setting.option.span if setting.option else setting.span)
+
+
+def _option(option: Option | None) -> _Said:
+    return _Said() if option is None else _Said(show(option.value), "", option.span)
+
+
+def _computed(fact: Fact) -> _Said:
+    return _Said(show(fact.value), fact.seen.partition("(")[2].rstrip(")"))
+
+
 def _recognised(good: RunConfig, bad: RunConfig) -> Iterator[Difference]:
     for name in RECOGNISED:
         before, after = getattr(good, name), getattr(bad, name)
-        if before is None or after is None or before.value == after.value:
-            continue
-        yield Difference(
-            kind="run",
-            name=name,
-            good=before.value,
-            bad=after.value,
-            good_source=before.reason,
-            bad_source=after.reason,
-            good_place=before.span,
-            bad_place=after.span,
-        )
+        if before is not None and after is not None and before.value != after.value:
+            yield _difference("run", name, *(_Said(side.value, side.reason, side.span) for side in (before, after)))
 
 
 def _settings(good: RunConfig, bad: RunConfig) -> Iterator[Difference]:
@@ -187,16 +207,7 @@ def _settings(good: RunConfig, bad: RunConfig) -> Iterator[Difference]:
                 continue
         elif equal(first.value, second.value):
             continue
-        yield Difference(
-            kind="setting",
-            name=name,
-            good=None if first is None else show(first.value),
-            bad=None if second is None else show(second.value),
-            good_source="" if first is None else first.source,
-            bad_source="" if second is None else second.source,
-            good_place=_place(first),
-            bad_place=_place(second),
-        )
+        yield _difference("setting", name, _setting(first), _setting(second))
 
 
 def _batch_numbers(good: Evidence, bad: Evidence) -> Iterator[Difference]:
@@ -206,22 +217,8 @@ def _batch_numbers(good: Evidence, bad: Evidence) -> Iterator[Difference]:
         if {name, _SAME.get(name)} & {*good.run.settings, *bad.run.settings}:
             continue
         first, second = before.name(name), after.name(name)
-        if UNKNOWN in (first.value, second.value) or first.value == second.value:
-            continue
-        yield Difference(
-            kind="setting",
-            name=name,
-            good=show(first.value),
-            bad=show(second.value),
-            good_source=first.seen.partition("(")[2].rstrip(")"),
-            bad_source=second.seen.partition("(")[2].rstrip(")"),
-        )
-
-
-def _place(setting: Setting | None) -> Span | None:
-    if setting is None:
-        return None
-    return setting.option.span if setting.option is not None else setting.span
+        if UNKNOWN not in (first.value, second.value) and first.value != second.value:
+            yield _difference("setting", name, _computed(first), _computed(second))
 
 
 def _options(good: RunConfig, bad: RunConfig) -> Iterator[Difference]:
@@ -233,14 +230,7 @@ def _options(good: RunConfig, bad: RunConfig) -> Iterator[Difference]:
             continue
         if (first is None and (good.partial or not before)) or (second is None and (bad.partial or not after)):
             continue
-        yield Difference(
-            kind="option",
-            name=key[1],
-            good=None if first is None else show(first.value),
-            bad=None if second is None else show(second.value),
-            good_place=None if first is None else first.span,
-            bad_place=None if second is None else second.span,
-        )
+        yield _difference("option", key[1], _option(first), _option(second))
 
 
 def _written(run: RunConfig) -> Mapping[tuple[str, str], Option]:

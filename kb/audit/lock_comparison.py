@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmedic.kb.engine.audit import DefectMatch, closeness
+from trainmedic.kb.audit.audit import DefectMatch, closeness
 from trainmedic.kb.engine.facts import in_range
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.profiles import profiles
