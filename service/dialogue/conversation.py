@@ -7,6 +7,7 @@ no more than the fifth.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -201,18 +202,11 @@ def _evidence(
     receipt = replace(
         known.receipt,
         inputs=(*whole.receipt.inputs[:1], *known.receipt.inputs[1:]),
-        masked=_sum(known.receipt.masked, whole.receipt.masked),
+        masked=tuple(sorted((Counter(dict(known.receipt.masked)) + Counter(dict(whole.receipt.masked))).items())),
     )
     sources = (*whole.sources[:1], *known.sources[1:])
     evidence = replace(known, question=whole.question, sources=sources, receipt=receipt)
     return evidence, with_counterparts(supposition.changes, known.run)
-
-
-def _sum(one: Sequence[tuple[str, int]], other: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
-    total = dict(one)
-    for kind, count in other:
-        total[kind] = total.get(kind, 0) + count
-    return tuple(sorted(total.items()))
 
 
 def _facts(turn: Turn, number: int, glossary: Glossary) -> str:

@@ -87,12 +87,10 @@ class Knowledge:
         """The known defects by their ids."""
         return MappingProxyType({defect.id: defect for defect in self.defects.all})
 
-    def outside(self, package: str, exact: str | None, low: str | None, high: str | None) -> frozenset[str]:
-        """The known defects of a package that a version, or none between two, has."""
-        return self._outside(package, exact, low, high)
-
     @cached_property
-    def _outside(self) -> Callable[[str, str | None, str | None, str | None], frozenset[str]]:
+    def outside(self) -> Callable[[str, str | None, str | None, str | None], frozenset[str]]:
+        """The known defects of a package that a version, or none between two, has."""
+
         @lru_cache(maxsize=1024)  # the same few versions come again and again
         def outside(package: str, exact: str | None, low: str | None, high: str | None) -> frozenset[str]:
             fact = VersionFact(package=package, exact=exact, reason="", low=low, high=high)

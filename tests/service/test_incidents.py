@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from tests.incidents import INCIDENTS, KTO_YAML, Incident, files
@@ -9,6 +11,8 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
 from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.storage.history import History
+from trainmedic.service.storage.memory import Memory
 
 LANGUAGES = ("en", "zh")
 HEALTHY_LOG = "".join(
@@ -22,6 +26,13 @@ HEALTHY_COMMAND = """accelerate launch --num_processes 8 -m trl.scripts.sft \\
 """
 
 
+@pytest.fixture
+def advisor(knowledge_advisor: Advisor) -> Advisor:
+    """The shared one: no conversation is continued here."""
+    return knowledge_advisor
+
+
+@cache
 def asked(advisor: Advisor, incident: Incident, language: str) -> Answer:
     return advisor.ask(Ask(question=getattr(incident, language), attachments=incident.files))
 
@@ -84,7 +95,8 @@ def test_a_vague_question_is_answered_by_the_most_separating_question(advisor: A
     assert answer.missing[0].fact in {"framework", "config", "algorithm", "model", "log"}
 
 
-def test_a_follow_up_supplies_what_was_asked_for(advisor: Advisor) -> None:
+def test_a_follow_up_supplies_what_was_asked_for(knowledge_advisor: Advisor) -> None:
+    advisor = Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(History("sqlite://")))
     command = Attachment(
         name="train.sh",
         content="python examples/scripts/reward_modeling.py --model_name_or_path google/gemma-2-9b-it --bf16 true "

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
+
+import pytest
 
 from tests.every_case import every_case
 from tests.incidents import INCIDENTS, Incident
@@ -39,11 +42,22 @@ SMALL = frozenset(
 """Words of sentences, which no list of names and options has."""
 
 
+@pytest.fixture
+def advisor(knowledge_advisor: Advisor) -> Advisor:
+    """The shared one: no conversation is continued here."""
+    return knowledge_advisor
+
+
 def asked(advisor: Advisor, question: str, *files: Attachment, language: str = "auto") -> Answer:
     return advisor.ask(Ask(question=question, attachments=files, language=language))  # type: ignore[arg-type]
 
 
-def answers(advisor: Advisor, language: str) -> Iterator[Answer]:
+@cache
+def answers(advisor: Advisor, language: str) -> tuple[Answer, ...]:
+    return tuple(_answers(advisor, language))
+
+
+def _answers(advisor: Advisor, language: str) -> Iterator[Answer]:
     for incident in INCIDENTS:
         yield asked(advisor, incident.zh if language == "zh" else incident.en, *incident.files, language=language)
     for example in examples("en"):
@@ -165,17 +179,13 @@ def many_files() -> list[Attachment]:
     ]
 
 
-def test_a_finding_in_many_files_is_said_once_with_their_number(advisor: Advisor) -> None:
+def test_what_holds_for_many_files_is_said_once_with_their_number(advisor: Advisor) -> None:
     answer = asked(advisor, "", *many_files())
+    assert "run4.yaml" in answer.sections[0].body
+    assert "and 15 more" in answer.sections[0].body
     problems = next(section for section in answer.sections if section.kind == "problems")
     assert any("in 20 files" in item for item in problems.items)
     assert len(set(problems.items)) == len(problems.items) < 5
-
-
-def test_the_receipt_of_many_files_names_the_first_and_counts_the_others(advisor: Advisor) -> None:
-    receipt = asked(advisor, "", *many_files()).sections[0]
-    assert "run4.yaml" in receipt.body
-    assert "and 15 more" in receipt.body
 
 
 @every_case(

@@ -43,10 +43,12 @@ def test_an_unknown_marker_never_shows(size: int) -> None:
         "betas[0.9, 0.95] and x[i] and [link](https://example.org) and [12345]",
         "a lone [ bracket, [ 1 spaced ], an end that opens [1",
         "中文的句子，没有空格，也要照样通过[1]。第二句！",
+        "Use only the numbered sources that you trust. If they do not say it, look elsewhere.",
+        "use only the numbered sources and the findingsX below",
         "",
     ],
 )
-def test_text_that_is_no_marker_is_not_changed(text: str, size: int) -> None:
+def test_text_that_is_no_marker_and_no_passage_is_not_changed(text: str, size: int) -> None:
     assert shown(*cut(text, size)) == text
 
 
@@ -68,18 +70,6 @@ def test_case_and_punctuation_make_no_difference(size: int) -> None:
 def test_word_by_word_only_a_harmless_beginning_shows() -> None:
     pieces = [f"{word} " for word in PROTECTED.split()]
     assert len(words(shown(*pieces))) <= SUSPECT
-
-
-@every_case("size", SIZES)
-def test_a_sentence_that_only_begins_like_the_protected_text_passes_whole(size: int) -> None:
-    text = "Use only the numbered sources that you trust. If they do not say it, look elsewhere."
-    assert shown(*cut(text, size)) == text
-
-
-@every_case("size", SIZES)
-def test_a_word_may_continue_in_the_next_piece(size: int) -> None:
-    text = "use only the numbered sources and the findingsX below"
-    assert shown(*cut(text, size)) == text
 
 
 def test_pending_text_is_shown_at_the_end() -> None:
