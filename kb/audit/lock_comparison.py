@@ -9,28 +9,13 @@ from trainmedic.kb.audit.audit import DefectMatch, closeness
 from trainmedic.kb.engine.facts import in_range
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.model.environment import OptionChange
 from trainmedic.kb.model.evidence import Evidence
-from trainmedic.kb.model.run import Value, VersionFact
+from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.versions import parse_version
 
 CLOSE = 0.5
 """Closeness to the pasted text from which a defect comes before more harmful ones."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptionChange:
-    """An option of a framework that two releases treat differently.
-
-    ``kind``: ``removed``, ``renamed`` (to ``after``), ``default`` (from ``before`` to ``after``). ``concerns`` is True
-    where the pasted configuration is touched: it writes a removed option, or leaves a changed default.
-    """
-
-    framework: str
-    option: str
-    kind: str
-    before: Value = None
-    after: Value = None
-    concerns: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

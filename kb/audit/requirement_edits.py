@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from trainmedic.kb.audit.upgrades import VersionChange
+from trainmedic.kb.model.environment import VersionChange
 from trainmedic.kb.model.place import Source, Span
 from trainmedic.kb.model.report import Edit
 from trainmedic.kb.model.run import VersionFact

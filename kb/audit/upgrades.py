@@ -19,25 +19,13 @@ from trainmedic.kb.audit.audit import DefectMatch, Doubt
 from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.frameworks.catalogue import pins
 from trainmedic.kb.frameworks.tables import side
+from trainmedic.kb.model.environment import VersionChange
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.versions import parse_range, parse_version, permits
 
 MOST_CHOICES = 20
 """Releases of a package that are tried, besides the present one."""
 MOST_ROUNDS = 2_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionChange:
-    """One package to change. ``clears`` and ``enters`` are ids of defects; ``because`` is the requirement of another
-    package that asks for it, where no defect does."""
-
-    package: str
-    current: str
-    to: str
-    clears: tuple[str, ...] = ()
-    enters: tuple[str, ...] = ()
-    because: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from trainmedic.kb.audit.audit import DefectMatch, closeness, wordings
+from trainmedic.kb.audit.audit import DefectMatch, audit, closeness, wordings
+from trainmedic.kb.audit.defect import DefectSet
 from trainmedic.kb.audit.lock_comparison import CLOSE, compare
+from trainmedic.kb.audit.upgrades import releases_of
 from trainmedic.kb.comparison.curve_comparison import CurveParting, partings
 from trainmedic.kb.engine.facts import BATCH, RECOGNISED, Facts, version_text
 from trainmedic.kb.engine.mechanism import COMMONNESS, Mechanism, OriginState, Weighed, origin_id, weigh_all
@@ -85,6 +87,10 @@ class RunDiff:
     findings: tuple[Finding, ...] = ()
     defects: tuple[DefectMatch, ...] = ()
     signals: tuple[Signal, ...] = ()
+
+
+def side_of(evidence: Evidence, report: Report, defects: DefectSet) -> Side:
+    return Side(evidence=evidence, report=report, defects=audit(defects.all, evidence, releases_of(defects.all)))
 
 
 def diff_runs(good: Side, bad: Side, mechanisms: Iterable[Mechanism] = ()) -> RunDiff:

@@ -6,13 +6,14 @@ import re
 from dataclasses import replace
 
 from tests.every_case import every_case
-from tests.service.values import WEIGHTS, case, context, evidence, finding, patched, scored, span
+from tests.service.values import WEIGHTS, case, context, draft_of, evidence, finding, patched, scored, span
 from trainmedic.kb.model.evidence import Problem, Receipt
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
-from trainmedic.service.answer import Citation, markdown
-from trainmedic.service.composition.cause_views import cause_views
-from trainmedic.service.composition.citations import plain_text
-from trainmedic.service.composition.compose import compose, receipt_lines
+from trainmedic.service.answer.assemble import cause_views
+from trainmedic.service.answer.citations import Citations, plain_text
+from trainmedic.service.answer.layout import composed
+from trainmedic.service.answer.passages import receipt_lines
+from trainmedic.service.answer.schema import Citation, Language, markdown
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
 from trainmedic.service.ranking.features import Context
 from trainmedic.service.ranking.inference import Cause
@@ -20,17 +21,17 @@ from trainmedic.service.ranking.inference import Cause
 LANGUAGES = ("en", "zh")
 
 
-def answered(language: str) -> tuple[str, tuple[Citation, ...]]:
+def answered(language: Language) -> tuple[str, tuple[Citation, ...]]:
     shared = context(evidence("loss_nan"), finding(fixes=(patched(),)))
     diagnosis = diagnose([scored(case()), scored(case("case-b", rules=()), 0.5)], shared, WEIGHTS)
     return text_of(diagnosis, shared, language)
 
 
 def text_of(
-    diagnosis: Diagnosis, shared: Context, language: str = "en", *, same: bool = False
+    diagnosis: Diagnosis, shared: Context, language: Language = "en", *, same: bool = False
 ) -> tuple[str, tuple[Citation, ...]]:
-    sections, citations = compose(diagnosis, shared, language, same=same)
-    return markdown(sections), citations
+    citations = Citations(language)
+    return markdown(composed(draft_of(diagnosis, shared, language, same=same), citations)), citations.all()
 
 
 def test_an_answer_holds_cause_evidence_fix_patch_and_refutations() -> None:
@@ -42,7 +43,7 @@ def test_an_answer_holds_cause_evidence_fix_patch_and_refutations() -> None:
 
 
 @every_case("language", LANGUAGES)
-def test_markers_and_citations_are_the_same_set(language: str) -> None:
+def test_markers_and_citations_are_the_same_set(language: Language) -> None:
     text, citations = answered(language)
     assert {int(m) for m in re.findall(r"\[(\d+)\]", text)} == {c.marker for c in citations}
 
@@ -139,12 +140,12 @@ def test_without_a_case_an_error_in_the_paste_is_what_is_said_first(severity: Se
 
 
 @every_case("language", LANGUAGES)
-def test_each_section_names_its_kind_and_the_citations_in_it(language: str) -> None:
+def test_each_section_names_its_kind_and_the_citations_in_it(language: Language) -> None:
     shared = context(evidence("loss_nan"), finding(fixes=(patched(),)))
     diagnosis = diagnose(
         [scored(case()), scored(case("case-b", rules=()), 0.5)], shared, replace(WEIGHTS, plausible=0.2)
     )
-    sections, _ = compose(diagnosis, shared, language)
+    sections = composed(draft_of(diagnosis, shared, language), Citations(language))
     kinds = [section.kind for section in sections]
     before = ["receipt", "lead", "confidence", "because", "diff", "change", "verify"]
     assert kinds == [*before, "cause", "fix", "refuted"]
@@ -155,14 +156,14 @@ def test_each_section_names_its_kind_and_the_citations_in_it(language: str) -> N
 
 def test_a_section_without_a_heading_continues_the_one_before_it() -> None:
     shared = context(evidence("loss_nan"), finding(fixes=(patched(),)))
-    sections, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
+    sections = composed(draft_of(diagnose([scored(case())], shared, WEIGHTS), shared, "en"), Citations("en"))
     headings = {section.kind: section.heading for section in sections}
     assert (headings["diff"], headings["change"], headings["fix"]) == ("Fix", "", "More about the fix")
 
 
 def test_the_items_of_a_list_stand_alone() -> None:
     shared = context(evidence("loss_nan"), finding(), finding("rule-b", cases=()))
-    sections, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
+    sections = composed(draft_of(diagnose([scored(case())], shared, WEIGHTS), shared, "en"), Citations("en"))
     items = {section.kind: section.items for section in sections}
     assert items["receipt"] == ("Read: train.sh (command, 3 lines).",)
     assert items["seen"] == ("rule-b says so [4]",)

@@ -13,8 +13,16 @@ import pytest
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report_view import FindingView, ReceiptView, RunView
-from trainmedic.service.answer import Answer, CauseView, Confidence, Verdict
-from trainmedic.service.evaluation.causes import Evaluation, Item, Share, evaluate, misses, read_items, share
+from trainmedic.service.answer.schema import Answer, CauseView, Confidence, Verdict
+from trainmedic.service.evaluation.causes import (
+    Evaluation,
+    Item,
+    Share,
+    evaluate,
+    misses,
+    read_items,
+    share,
+)
 
 RUN = RunView(
     framework=None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from trainmedic.service.answer import AuditView, DefectView
+from trainmedic.service.answer.schema import AuditView, DefectView
 
 SCHEMA_VERSION = "1.7.0"
 

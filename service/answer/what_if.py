@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from trainmedic.kb.engine.facts import within
 from trainmedic.kb.model.report import Finding, Status
-from trainmedic.service.answer import Section
-from trainmedic.service.composition.messages import messages
-from trainmedic.service.composition.views import SEPARATOR
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import Section
+from trainmedic.service.answer.views import SEPARATOR
 from trainmedic.service.dialogue.what_if import ALREADY, AppliedChange, Effect, WhatIf
 from trainmedic.service.ranking.inference import Cause
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Finding, Status
-from trainmedic.service.answer import ChangesView, ChangeView, Section
-from trainmedic.service.composition.messages import messages
-from trainmedic.service.composition.views import joined
-from trainmedic.service.composition.what_if import cited_titles
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import ChangesView, ChangeView, Section
+from trainmedic.service.answer.views import joined
+from trainmedic.service.answer.what_if import cited_titles
 from trainmedic.service.dialogue.conversation import Message
 from trainmedic.service.dialogue.difference import Difference
 from trainmedic.service.dialogue.intent import Intent, Relation

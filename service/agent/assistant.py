@@ -13,11 +13,13 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from trainmedic.kb.errors import TrainmedicError
-from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.agent import investigate
-from trainmedic.service.answer import Answer
-from trainmedic.service.answering import Draft, Executor, ModelText, Parts, deltas, run_inline
-from trainmedic.service.composition.messages import messages
+from trainmedic.service import pipeline
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.agent.agent import investigate
+from trainmedic.service.answer.assemble import Written
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import Answer
+from trainmedic.service.answering import Draft, Executor, ModelText, Parts, after_model, deltas, run_inline
 from trainmedic.service.dialogue.intent import Relation
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, Completion, ModelError
@@ -25,7 +27,7 @@ from trainmedic.service.llm.generation import generated
 from trainmedic.service.llm.prompts import Prompt
 from trainmedic.service.llm.query_rewrite import rewritten_query
 from trainmedic.service.llm.rerank import choices_of, is_uncertain
-from trainmedic.service.llm.verified_answer import failure_notice, opening_sections, verified_answer
+from trainmedic.service.llm.verified_text import failure_notice, opening_sections, verified_text
 
 SHORT = (Relation.ACKNOWLEDGEMENT, Relation.SOLVED)
 """Messages that need no model: nothing is asked."""
@@ -54,85 +56,100 @@ class Assistant:
         The streamed text is the model's before verification; the answer's text replaces it.
         """
         advisor = self.advisor.snapshot()
-        prepared = await run(lambda: advisor.prepare(request, trace_id))
-        relation = prepared.context.intent.relation
-        if self.model is None or request.mode == "deterministic" or relation in SHORT:
-            answer = prepared.answer
-            if self.model is not None:
-                reason = () if relation in SHORT else (messages("as_asked", answer.language),)
-                answer = replace(answer, notices=(*reason, *answer.notices[1:]))
-            yield Draft(answer=answer, sources=prepared.context.evidence.sources)
+        draft = await run(lambda: advisor.prepare(request, trace_id))
+        short = draft.context.intent.relation in SHORT
+        if self.model is None or request.mode == "deterministic" or short:
+            answer = await run(lambda: advisor.compose(draft, self._unasked(draft, short=short)))
+            yield Draft(answer=answer, sources=draft.context.evidence.sources)
             for delta in deltas(answer.sections):
                 yield delta
         else:
             started = time.perf_counter()
-            if self._restate and prepared.answer.verdict in ("need_input", "not_in_kb"):
-                prepared = await self._restated(prepared, advisor, self.model, trace_id, run)
-            if self._rerank and is_uncertain(prepared):
-                prepared = await self._reranked(prepared, advisor, self.model, run)
-            answer = replace(prepared.answer, notices=())  # the final ones depend on the model
-            yield Draft(answer=answer, sources=prepared.context.evidence.sources)
+            if self._restate and draft.diagnosis.verdict in ("need_input", "not_in_kb"):
+                draft = await self._restated(draft, advisor, self.model, trace_id, run)
+            if self._rerank and is_uncertain(draft):
+                draft = await self._reranked(draft, self.model, run)
+            final = draft
+            composed = await run(lambda: advisor.compose(final))
+            # The final notices depend on the model.
+            yield Draft(answer=replace(composed, notices=()), sources=draft.context.evidence.sources)
             write = self._investigated if request.mode == "investigate" else self._written
-            unread = prepared.answer.notices[1:]  # the first is that there is no model
-            async with aclosing(write(prepared, advisor, self.model, started, run)) as parts:
+            async with aclosing(write(draft, composed, advisor, self.model, started, run)) as parts:
                 async for part in parts:
                     if isinstance(part, Answer):
-                        answer = replace(part, notices=(*part.notices, *unread))
+                        answer = part
                     else:
                         yield part
-        yield await run(lambda: advisor.memory.remember(prepared.asked, answer))
+        asked = draft.asked
+        yield await run(lambda: advisor.memory.remember(asked, answer))
+
+    def _unasked(self, draft: pipeline.Draft, *, short: bool) -> Written | None:
+        """Why the model was not asked; None if there is none."""
+        if self.model is None:
+            return None
+        return Written(notices=() if short else (messages("as_asked", draft.language),))
 
     async def _restated(
-        self, prepared: PreparedAnswer, advisor: Advisor, model: ChatModel, trace_id: str, run: Executor
-    ) -> PreparedAnswer:
+        self, draft: pipeline.Draft, advisor: Advisor, model: ChatModel, trace_id: str, run: Executor
+    ) -> pipeline.Draft:
         """Prepare again with the rewritten question, and use that if its answer is clearer."""
-        words = await rewritten_query(prepared.context.evidence.question, model)
+        words = await rewritten_query(draft.context.evidence.question, model)
         if not words:
-            return prepared
+            return draft
         try:
-            other = await run(lambda: advisor.prepare(prepared.request, trace_id, restated=words))
+            other = await run(lambda: advisor.prepare(draft.request, trace_id, restated=words))
         except TrainmedicError:  # overloaded, but there is an answer already
-            return prepared
-        clearer = other.answer.verdict == "answered" or (other.answer.causes and not prepared.answer.causes)
-        return other if clearer else prepared
+            return draft
+        found, before = other.diagnosis, draft.diagnosis
+        return other if found.verdict == "answered" or (found.causes and not before.causes) else draft
 
-    async def _reranked(
-        self, prepared: PreparedAnswer, advisor: Advisor, model: ChatModel, run: Executor
-    ) -> PreparedAnswer:
-        """The answer with the causes first that the model puts first; the same if it puts none or time is short."""
-        choices = await choices_of(prepared, model)
+    async def _reranked(self, draft: pipeline.Draft, model: ChatModel, run: Executor) -> pipeline.Draft:
+        """With the causes first that the model puts first; the same if it puts none or time is short."""
+        choices = await choices_of(draft, model)
         if not choices:
-            return prepared
+            return draft
         try:
-            return await run(lambda: advisor.reordered(prepared, choices))
+            return await run(lambda: draft.reordered(choices))
         except TrainmedicError:  # overloaded, but there is an answer already
-            return prepared
+            return draft
 
     async def _investigated(
-        self, prepared: PreparedAnswer, advisor: Advisor, model: ChatModel, started: float, run: Executor
+        self,
+        draft: pipeline.Draft,
+        composed: Answer,
+        advisor: Advisor,
+        model: ChatModel,
+        started: float,
+        run: Executor,
     ) -> Parts:
         """The steps and the text of an investigation; the advisor's text if it fails."""
-        async with aclosing(investigate(prepared, model, advisor, started, run)) as parts:
+        async with aclosing(investigate(draft, composed, model, advisor, started, run)) as parts:
             async for part in parts:
                 yield _timed(part, started) if isinstance(part, Answer) else part
 
     async def _written(
-        self, prepared: PreparedAnswer, _: Advisor, model: ChatModel, started: float, run: Executor = run_inline
+        self,
+        draft: pipeline.Draft,
+        composed: Answer,
+        advisor: Advisor,
+        model: ChatModel,
+        started: float,
+        run: Executor = run_inline,
     ) -> Parts:
         """The model's text of one answer; the advisor's text if the model fails."""
-        composed = prepared.answer
-        language = composed.language
-        if not composed.causes:
+        language = draft.language
+        if not draft.diagnosis.causes:
             # There are no sources for a text.
             for delta in deltas(composed.sections):
                 yield delta
-            yield _timed(replace(composed, notices=(messages("nothing_to_write", language),)), started)
+            nothing = Written(notices=(messages("nothing_to_write", language),))
+            yield _timed(advisor.compose(draft, nothing), started)
             return
         prompt: Prompt
         first: float | None = None
-        text = ModelText(lambda: opening_sections(prepared, prompt.sources))
+        text = ModelText(lambda: opening_sections(draft, prompt.sources))
         try:
-            async with aclosing(generated(prepared, model, started + model.options.timeout_s)) as parts:
+            async with aclosing(generated(draft, model, started + model.options.timeout_s)) as parts:
                 async for part in parts:
                     if isinstance(part, Prompt):
                         prompt = part
@@ -142,12 +159,12 @@ class Assistant:
                         first = first or time.perf_counter()
                         for delta in text.write(part):
                             yield delta
-            answer, tail = verified_answer(prepared, prompt, completion.text, await model.name(), cut=completion.cut)
-            answer = replace(answer, usage=MappingProxyType(dict(completion.usage)))
-            for delta in text.end(tail):
+            written = verified_text(draft, prompt, completion.text, await model.name(), cut=completion.cut)
+            answer = advisor.compose(draft, replace(written, usage=MappingProxyType(dict(completion.usage))))
+            for delta in text.end(after_model(answer)):
                 yield delta
         except ModelError as failure:
-            answer = replace(composed, notices=(failure_notice(failure.kind, language),))
+            answer = advisor.compose(draft, Written(notices=(failure_notice(failure.kind, language),)))
         if answer.mode == "deterministic":
             for delta in text.replace(composed, answer.notices[0]):
                 yield delta

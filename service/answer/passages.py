@@ -1,8 +1,8 @@
-"""The sections of an answer, composed from a diagnosis without a model."""
+"""The passages that the sections of an answer consist of. Markers are assigned in the order of the text. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from trainmedic.kb.engine.mechanism import origin_id
@@ -10,19 +10,16 @@ from trainmedic.kb.fences import fence_around
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Receipt
 from trainmedic.kb.model.report import Finding, Fix, Severity
-from trainmedic.service.answer import Citation, Section, StatementView
-from trainmedic.service.composition.brief import fold, part, split, word_count
-from trainmedic.service.composition.checkup import checkup
-from trainmedic.service.composition.citations import Citations, place, quote, shown_name
-from trainmedic.service.composition.differential import Reasons, Tree
-from trainmedic.service.composition.fix_text import concerning, without_diffs
-from trainmedic.service.composition.follow_up import changes_section
-from trainmedic.service.composition.messages import messages
-from trainmedic.service.composition.option_names import other_names
-from trainmedic.service.composition.views import finding_view, grouped, in_words, joined, merged_evidence, missing_view
-from trainmedic.service.composition.what_if import supposition
-from trainmedic.service.dialogue.difference import Difference
-from trainmedic.service.dialogue.what_if import WhatIf
+from trainmedic.kb.model.report_view import MissingView
+from trainmedic.kb.projection import project
+from trainmedic.service.answer.citations import Citations, place, quote, shown_name
+from trainmedic.service.answer.differential import Reasons, Tree
+from trainmedic.service.answer.fix_text import concerning, without_diffs
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.option_names import other_names
+from trainmedic.service.answer.schema import Section, StatementView
+from trainmedic.service.answer.text import split, word_count
+from trainmedic.service.answer.views import finding_view, grouped, in_words, joined, merged_evidence
 from trainmedic.service.ranking.diagnose import Diagnosis, complaint, nothing_readable, unread_log
 from trainmedic.service.ranking.features import Context
 from trainmedic.service.ranking.inference import Cause, MechanismBelief
@@ -30,8 +27,6 @@ from trainmedic.service.ranking.inference import Cause, MechanismBelief
 MAX_EVIDENCE = 3
 """Places quoted for one finding."""
 MAX_ORIGINS = 5
-MAX_ASKS = 2
-"""Questions before the fold if there are causes to show."""
 MAX_INPUTS = 5
 """Inputs named in the receipt's line, besides those that were cut."""
 SAID_OF_INPUTS = frozenset({"binary", "truncated"})
@@ -44,88 +39,6 @@ CAUSE_WORDS, FOUND_WORDS, FIX_WORDS, CHANGE_WORDS, VERIFY_WORDS, BOLD_WORDS = 36
 """Words of the short form of a cause, of what a rule says of it, of a case's fix, a change, a verification and the
 change that a problem begins with; one sentence may have more."""
 Sections = tuple[Section, ...]
-
-
-def compose(
-    diagnosis: Diagnosis,
-    context: Context,
-    language: str,
-    supposed: WhatIf | None = None,
-    *,
-    same: bool = False,
-    changes: Difference | None = None,
-) -> tuple[Sections, tuple[Citation, ...]]:
-    """The answer's sections and their citations. The effect of a supposed change comes first, or what changed since
-    the previous answer.
-
-    ``same``: the previous answer had the same verdict and cause; after a supposition the answer is then cut to its fix.
-    """
-    citations = Citations(language)
-    sections = [*opening(diagnosis, context, citations, supposed)]
-    if changes is not None:
-        sections += changes_section(changes, citations.rule, language)
-    if same:
-        name = "unchanged" if supposed is None else "unchanged_as_is"
-        sections.append(Section(kind="unchanged", body=messages(name, language)))
-    lead, likely, belief = diagnosis.lead, diagnosis.likely, diagnosis.mechanism
-    shown: Sequence[Finding] = config_faults(diagnosis, context)
-    alone = bool(shown)  # faults that nobody asked about
-    if alone:
-        lead = None
-        sections += _config_faults(shown, context, citations)
-    elif belief is not None:
-        sections += _with_mechanism(belief, diagnosis, context, citations)
-    elif lead is not None:
-        brief = same and supposed is not None
-        sections += _with_cause(lead, diagnosis, context, citations, brief=brief)
-    else:
-        sections.append(Section(kind="lead", body=_without_cause(diagnosis, context, language)))
-        sections += _likely(likely, diagnosis, context, citations)
-        if likely is None:
-            shown = urgent(diagnosis)
-            sections += _headed("seen", _seen("seen", shown, citations, fixes=True), language)
-            sections += _headed("patch", _patch(shown, context, citations, words=False), language)
-    if diagnosis.verdict == "no_fault":
-        sections += _headed("checkup", _list("checkup", list(checkup(context, language)), ()), language)
-    asking = diagnosis.verdict == "need_input" and not alone
-    asks = _asks(diagnosis, language)
-    others = _others(diagnosis, context, lead or likely, citations)
-    if asking:
-        first, more = part(asks, MAX_ASKS if others else len(diagnosis.missing))
-        sections += (*first, *others, *_hidden(more))
-    else:
-        sections += _hidden((*others, *asks))
-    sections += _hidden(_listed(diagnosis, context, lead or likely, citations, shown))
-    return fold(sections), citations.all()
-
-
-def opening(
-    diagnosis: Diagnosis, context: Context, citations: Citations, supposed: WhatIf | None = None
-) -> Iterator[Section]:
-    """The beginning of every answer, whoever writes its text: the receipt, and the effect of a supposed change."""
-    if lines := receipt_lines(context.evidence.receipt, citations.language):
-        yield Section(kind="receipt", body="\n".join(f"> {line}" for line in lines), items=tuple(lines))
-    if supposed is not None:
-        first = diagnosis.causes[0] if diagnosis.causes else None
-        effects = supposition(supposed, first, citations.effect, citations.language)
-        if effects.body:
-            yield effects
-
-
-def appended(diagnosis: Diagnosis, context: Context, citations: Citations) -> Sections:
-    """The sections after a model's explanation of the first cause: the patch, other causes, questions, findings."""
-    language = citations.language
-    lead = diagnosis.causes[0] if diagnosis.causes else None
-    proofs = [f for f in context.report.fired if lead is not None and f in lead.findings]
-    related = [f for f in diagnosis.related if lead is not None and f not in proofs]
-    return (
-        *(_names(lead.case, context, language) if lead is not None else ()),
-        *_headed("patch", _patch(proofs, context, citations), language),
-        *_hidden(_headed("patch", _patch(related, context, citations), language)),
-        *_hidden(_others(diagnosis, context, lead, citations)),
-        *_hidden(_asks(diagnosis, language)),
-        *_hidden(_listed(diagnosis, context, lead, citations)),
-    )
 
 
 def receipt_lines(receipt: Receipt, language: str) -> list[str]:
@@ -158,7 +71,7 @@ def receipt_lines(receipt: Receipt, language: str) -> list[str]:
     return lines
 
 
-def _without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str:
+def without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str:
     receipt = context.evidence.receipt
     if nothing_readable(context.evidence) and not diagnosis.causes:
         names = [shown_name(item.name) for item in receipt.inputs if item.name is not None]
@@ -176,48 +89,7 @@ def _without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str
     return messages(f"lead.{'healthy' if context.evidence.rows else 'healthy_config'}", language)
 
 
-def _with_cause(
-    cause: Cause, diagnosis: Diagnosis, context: Context, citations: Citations, *, brief: bool = False
-) -> Iterator[Section]:
-    """The verdict, the cause in a sentence, the change and how to verify it; then the details.
-
-    Markers are assigned in the order of the text.
-    """
-    language, case = citations.language, cause.case
-    marker = citations.case(case)
-    title = messages(f"lead.{diagnosis.verdict}", language, title=case.title.get(language), marker=f"[{marker}]")
-    yield Section(kind="lead", body=title, markers=(marker,))
-    if diagnosis.verdict == "no_fault":
-        # "Nothing is wrong" rests on the log; how likely this explanation of it is would read as a doubt about that.
-        grade = messages(f"grade.{case.evidence}", language)
-        yield Section(kind="grade", body=messages("graded", language, grade=grade))
-    else:
-        yield Section(kind="confidence", body=_confidence(cause, language, answered=True))
-    proofs = [f for f in context.report.fired if f in cause.findings]
-    because, why, said = _because(case, proofs, citations)
-    if not brief:
-        yield from because
-    fix, more = _fix(case, proofs, context, marker, citations)
-    verify, confirm = _verify(case.section("confirm", language), marker, language)
-    if diagnosis.verdict == "no_fault":
-        more, confirm = (*fix, *more), (*verify, *confirm)
-    else:
-        yield from _headed("fix", fix, language)
-    if brief:
-        return
-    if diagnosis.verdict != "no_fault":
-        yield from verify
-    others = [f for f in diagnosis.related if f not in proofs]
-    yield from _hidden(_headed("cause", (*_going_on(cause, diagnosis, citations), *why), language))
-    seen = _seen("seen", [f for f in (*proofs, *others) if f not in said], citations)
-    yield from _hidden(_headed("seen", seen, language))
-    yield from _hidden(_headed("fix_full", more, language))
-    yield from _hidden(_headed("patch", _patch(others, context, citations), language))
-    yield from _hidden(_headed("refuted", _refuted(case, marker, language), language))
-    yield from _hidden(_headed("confirm", confirm, language))
-
-
-def _because(case: Case, proofs: Sequence[Finding], citations: Citations) -> tuple[Sections, Sections, list[Finding]]:
+def because(case: Case, proofs: Sequence[Finding], citations: Citations) -> tuple[Sections, Sections, list[Finding]]:
     """The cause in one or two sentences: what a rule says of the user's own values with their places, else the
     beginning of the case's text. Then the text that explains it, and the findings that it says."""
     language, marker = citations.language, citations.case(case)
@@ -225,13 +97,13 @@ def _because(case: Case, proofs: Sequence[Finding], citations: Citations) -> tup
     first = next(iter(grouped(proofs)), ())
     if not first:
         head, rest = split(text, CAUSE_WORDS)
-        return _cited("because", head, marker), _cited("cause", rest, marker), []
+        return cited("because", head, marker), cited("cause", rest, marker), []
     rule = citations.rule(first[0])
     head, rest = split(first[0].message.get(language), FOUND_WORDS)
     places, markers = _inline_places(first, citations)
     body = f"{head} [{rule}]" + (messages("places_inline", language, places=places) if places else "")
-    why = (*_cited("cause", rest, rule), *_cited("cause", text, marker))
-    return _plain("because", body, rule, *markers), why, list(first)
+    why = (*cited("cause", rest, rule), *cited("cause", text, marker))
+    return plain("because", body, rule, *markers), why, list(first)
 
 
 def _inline_places(findings: Sequence[Finding], citations: Citations) -> tuple[str, list[int]]:
@@ -256,14 +128,14 @@ def _files(findings: Sequence[Finding], language: str) -> str:
     return messages("in_files", language, count=len(names)) if len(names) > 1 else ""
 
 
-def _verify(text: str, marker: int, language: str) -> tuple[Sections, Sections]:
+def verify(text: str, marker: int, language: str) -> tuple[Sections, Sections]:
     """How to confirm a cause on one line, and the text after it."""
     head, rest = split(text, VERIFY_WORDS)
     body = messages("verify", language, text=head, marker=f"[{marker}]") if head else ""
-    return _plain("verify", body, marker), _cited("confirm", rest, marker)
+    return plain("verify", body, marker), cited("confirm", rest, marker)
 
 
-def _going_on(cause: Cause, diagnosis: Diagnosis, citations: Citations) -> Sections:
+def going_on(cause: Cause, diagnosis: Diagnosis, citations: Citations) -> Sections:
     """The mechanism behind a cause on one line, unless the cause's title says as much."""
     belief = diagnosis.differential.belief(cause)
     if belief is None or belief.weighed.excluded_by or cause.case.level == "mechanism":
@@ -273,7 +145,7 @@ def _going_on(cause: Cause, diagnosis: Diagnosis, citations: Citations) -> Secti
     if repeats_title(title, cause.case.title.get(language)):
         return ()
     marker = citations.mechanism(mechanism)
-    return _plain("mechanism", messages("going_on", language, title=title, marker=f"[{marker}]"), marker)
+    return plain("mechanism", messages("going_on", language, title=title, marker=f"[{marker}]"), marker)
 
 
 def repeats_title(title: str, other: str) -> bool:
@@ -282,26 +154,7 @@ def repeats_title(title: str, other: str) -> bool:
     return len(words & others) * 2 >= len(words)
 
 
-def _with_mechanism(
-    belief: MechanismBelief, diagnosis: Diagnosis, context: Context, citations: Citations
-) -> Iterator[Section]:
-    """What is going on, and what it may come from."""
-    language, mechanism = citations.language, belief.weighed.mechanism
-    marker = citations.mechanism(mechanism)
-    lead = messages("lead.mechanism", language, title=mechanism.title.get(language), marker=f"[{marker}]")
-    yield Section(kind="lead", body=lead, markers=(marker,))
-    head, rest = split(mechanism.section("cause", language), CAUSE_WORDS)
-    yield from _cited("because", head, marker)
-    yield from _headed("origins", _origins(belief, diagnosis, context, citations), language)
-    yield from _headed("patch", _patch(diagnosis.related, context, citations), language)
-    verify, confirm = _verify(mechanism.section("confirm", language), marker, language)
-    yield from verify
-    yield from _hidden(_headed("cause", _cited("cause", rest, marker), language))
-    yield from _hidden(_headed("seen", _seen("seen", diagnosis.related, citations), language))
-    yield from _hidden(_headed("confirm", confirm, language))
-
-
-def _origins(belief: MechanismBelief, diagnosis: Diagnosis, context: Context, citations: Citations) -> Sections:
+def origins(belief: MechanismBelief, diagnosis: Diagnosis, context: Context, citations: Citations) -> Sections:
     """The origins that are not ruled out, each with what speaks for it and the smallest change."""
     language, mechanism = citations.language, belief.weighed.mechanism
     origins = {origin_id(mechanism, origin): origin for origin in mechanism.origins}
@@ -328,7 +181,7 @@ def _origins(belief: MechanismBelief, diagnosis: Diagnosis, context: Context, ci
             item += f" {cited}" if same else messages("known_case", language, title=title, marker=cited)
         items.append(item)
     body = "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
-    return _list("origins", items, markers, body)
+    return listing("origins", items, markers, body)
 
 
 def _basis(statements: Sequence[StatementView], language: str) -> str:
@@ -357,21 +210,7 @@ def urgent(diagnosis: Diagnosis) -> tuple[Finding, ...]:
     return tuple(related or (f for f in faults if f.severity is Severity.ERROR))
 
 
-def _config_faults(faults: Sequence[Finding], context: Context, citations: Citations) -> Iterator[Section]:
-    """The faults with their fixes, and one patch for all of them."""
-    language = citations.language
-    yield Section(kind="lead", body=messages("lead.config_faults", language, count=len(grouped(faults))))
-    yield from _seen("problems", faults, citations, fixes=True)
-    repair = context.report.repair
-    if repair is None or not repair.patch:
-        yield from _headed("patch", _patch(faults, context, citations, len(faults), words=False), language)
-        return
-    note = messages("one_patch", language, count=len(grouped(faults)))
-    diff = _diff(repair.patch, repair.clears, repair.appears, context, citations)
-    yield from _headed("patch", (*_plain("change", note), *diff), language)
-
-
-def _confidence(cause: Cause, language: str, *, answered: bool = False) -> str:
+def confidence(cause: Cause, language: str, *, answered: bool = False) -> str:
     grade = messages(f"grade.{cause.case.evidence}", language)
     if answered and cause.confidence == "low":
         return messages("not_sure", language, grade=grade)
@@ -379,37 +218,12 @@ def _confidence(cause: Cause, language: str, *, answered: bool = False) -> str:
     return messages("sure", language, confidence=confidence, grade=grade)
 
 
-def _likely(cause: Cause | None, diagnosis: Diagnosis, context: Context, citations: Citations) -> Iterator[Section]:
-    """The best candidate of an answer that asks back, what would repair it, and what would not help."""
-    if cause is None:
-        return
-    language, case = citations.language, cause.case
-    marker = citations.case(case)
-    proofs = [f for f in context.report.fired if f in cause.findings]
-    body = f"**{case.title.get(language)}** [{marker}]\n\n{_confidence(cause, language)}"
-    yield from _headed("likely", _plain("likely", body, marker), language)
-    because, why, said = _because(case, proofs, citations)
-    yield from because
-    fix, more = _fix(case, proofs, context, marker, citations)
-    yield from _headed("fix", fix, language)
-    verify, confirm = _verify(case.section("confirm", language), marker, language)
-    yield from verify
-    others = [f for f in diagnosis.related if f not in proofs]
-    yield from _hidden(_headed("cause", why, language))
-    seen = _seen("seen", [f for f in (*proofs, *others) if f not in said], citations)
-    yield from _hidden(_headed("seen", seen, language))
-    yield from _hidden(_headed("fix_full", more, language))
-    yield from _hidden(_headed("patch", _patch(others, context, citations), language))
-    yield from _hidden(_headed("confirm", confirm, language))
-    yield from _hidden(_headed("refuted", _refuted(case, marker, language), language))
-
-
-def _refuted(case: Case, marker: int, language: str) -> Sections:
+def refuted(case: Case, marker: int, language: str) -> Sections:
     stop = "。" if language == "zh" else "."
     items = [
         f"**{r.claim.get(language).rstrip('.。')}{stop}** {r.why.get(language)} [{marker}]" for r in case.refutations
     ]
-    return _list("refuted", items, [marker])
+    return listing("refuted", items, [marker])
 
 
 def _marked(text: str, marker: int) -> str:
@@ -420,7 +234,7 @@ def _marked(text: str, marker: int) -> str:
     return f"{text}\n\n[{marker}]" if text.endswith("```") else f"{text} [{marker}]"
 
 
-def _fix(
+def fix(
     case: Case, proofs: Sequence[Finding], context: Context, marker: int, citations: Citations
 ) -> tuple[Sections, Sections]:
     """The change of the rules that fired with its diff, else the beginning of the case's; then the rest of the text.
@@ -429,14 +243,14 @@ def _fix(
     """
     language = citations.language
     text, elsewhere = concerning(case.section("fix", language), case, context.evidence)
-    other = _cited("fix", elsewhere, marker)
-    change = _patch(proofs, context, citations)
+    other = cited("fix", elsewhere, marker)
+    change = patch(proofs, context, citations)
     if change:
         if any(section.kind == "diff" for section in change):
             text = without_diffs(text)
-        return change, (*_cited("fix", text, marker), *_names(case, context, language), *other)
+        return change, (*cited("fix", text, marker), *names(case, context, language), *other)
     head, rest = split(text, FIX_WORDS)
-    return (*_cited("fix", head, marker), *_names(case, context, language)), (*_cited("fix", rest, marker), *other)
+    return (*cited("fix", head, marker), *names(case, context, language)), (*cited("fix", rest, marker), *other)
 
 
 def _fix_here(case: Case, context: Context, language: str) -> str:
@@ -444,14 +258,14 @@ def _fix_here(case: Case, context: Context, language: str) -> str:
     return concerning(case.section("fix", language), case, context.evidence)[0]
 
 
-def _names(case: Case, context: Context, language: str) -> Sections:
+def names(case: Case, context: Context, language: str) -> Sections:
     """The names of the recommended options in the user's framework, if it spells them differently."""
     framework, pairs = other_names(case, context.evidence)
     names = ", ".join(f"`{there}` → `{here}`" for there, here in pairs)
-    return _plain("names", messages("names_here", language, framework=framework, names=names) if names else "")
+    return plain("names", messages("names_here", language, framework=framework, names=names) if names else "")
 
 
-def _patch(
+def patch(
     fired: Sequence[Finding], context: Context, citations: Citations, most: int = 1, *, words: bool = True
 ) -> Sections:
     """The first fixes, those before others that edit the user's own text: each diff before what it is in ``words``."""
@@ -459,8 +273,8 @@ def _patch(
     fixable = sorted((f for f in fired if f.fixes), key=lambda f: not any(fix.patch for fix in f.fixes))
     for finding in fixable[:most]:
         view = finding_view(finding, citations.language)
-        sections += _diff(view.patch, view.clears, view.appears, context, citations) if view.patch else ()
-        sections += _plain("change", _in_words(finding.fixes, citations.language)) if words else ()
+        sections += diff(view.patch, view.clears, view.appears, context, citations) if view.patch else ()
+        sections += plain("change", _in_words(finding.fixes, citations.language)) if words else ()
     return tuple(sections)
 
 
@@ -478,9 +292,7 @@ def _in_words(fixes: Sequence[Fix], language: str, most: int = CHANGE_WORDS) -> 
     return in_words([fixes[number] for number in chosen], language)
 
 
-def _diff(
-    patch: str, clears: Sequence[str], appears: Sequence[str], context: Context, citations: Citations
-) -> Sections:
+def diff(patch: str, clears: Sequence[str], appears: Sequence[str], context: Context, citations: Citations) -> Sections:
     """A fenced diff, and what the rules say once it is applied."""
     language, titles = citations.language, context.report.titles
     note = messages("patch", language, count=len(clears)) if clears else ""
@@ -489,10 +301,10 @@ def _diff(
         named = [f"{titles[rule].get(language)} [{marker}]" for rule, marker in markers.items()]
         note += messages("appears", language, count=len(named), titles=joined(named, language))
     fence = fence_around(patch)
-    return _plain("diff", f"{fence}diff\n{patch.rstrip()}\n{fence}\n{note}".rstrip(), *markers.values())
+    return plain("diff", f"{fence}diff\n{patch.rstrip()}\n{fence}\n{note}".rstrip(), *markers.values())
 
 
-def _seen(kind: str, findings: Sequence[Finding], citations: Citations, *, fixes: bool = False) -> Sections:
+def seen(kind: str, findings: Sequence[Finding], citations: Citations, *, fixes: bool = False) -> Sections:
     """One entry for findings that say the same, with their places; with ``fixes`` each begins with its change."""
     language = citations.language
     lines, items, markers = [], [], []
@@ -512,10 +324,10 @@ def _seen(kind: str, findings: Sequence[Finding], citations: Citations, *, fixes
                 markers.append(citations.place(span))
                 quoted = messages("at", language, place=where, text=quote(span).replace("`", "'"))
                 lines.append(f"  - {quoted} [{markers[-1]}]")
-    return _list(kind, items, markers, "\n".join(lines))
+    return listing(kind, items, markers, "\n".join(lines))
 
 
-def _others(diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations) -> Sections:
+def others(diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations) -> Sections:
     """The other causes; where the answer asks back, each with what speaks for it and its change.
 
     After a mechanism its own causes are listed already.
@@ -536,47 +348,47 @@ def _others(diagnosis: Diagnosis, context: Context, lead: Cause | None, citation
             )
         items.append(item)
     named = lead is not None or belief is not None or diagnosis.verdict != "need_input"
-    return _headed("other" if named else "candidates", _list("other", items, markers), language)
+    return headed("other" if named else "candidates", listing("other", items, markers), language)
 
 
-def _asks(diagnosis: Diagnosis, language: str) -> Sections:
-    views = [missing_view(item, language) for item in diagnosis.missing]
+def asks(diagnosis: Diagnosis, language: str) -> Sections:
+    views = [project(MissingView, item, language) for item in diagnosis.missing]
     items = [f"{view.ask} {view.why}" for view in views]
     body = "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
     name = "decide" if diagnosis.verdict == "need_input" else "ask"
-    return _headed(name, _list("ask", items, (), body), language)
+    return headed(name, listing("ask", items, (), body), language)
 
 
-def _listed(
+def listed(
     diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations, shown: Sequence[Finding] = ()
 ) -> Sections:
     """The findings that no section before shows."""
     if lead is not None or diagnosis.mechanism is not None:
         shown = (*shown, *diagnosis.related, *(lead.findings if lead is not None else ()))
     others = [f for f in diagnosis.findings or context.report.fired if f not in shown]
-    return _headed("listed", _seen("listed", others, citations), citations.language)
+    return headed("listed", seen("listed", others, citations), citations.language)
 
 
-def _hidden(sections: Iterable[Section]) -> Sections:
+def hidden(sections: Iterable[Section]) -> Sections:
     return tuple(replace(section, folded=True) for section in sections)
 
 
-def _plain(kind: str, body: str, *markers: int) -> Sections:
+def plain(kind: str, body: str, *markers: int) -> Sections:
     return (Section(kind=kind, body=body, markers=markers),) if body.strip() else ()
 
 
-def _cited(kind: str, text: str, marker: int) -> Sections:
-    return _plain(kind, _marked(text, marker), marker)
+def cited(kind: str, text: str, marker: int) -> Sections:
+    return plain(kind, _marked(text, marker), marker)
 
 
-def _list(kind: str, items: Sequence[str], markers: Sequence[int], body: str = "") -> Sections:
+def listing(kind: str, items: Sequence[str], markers: Sequence[int], body: str = "") -> Sections:
     if not items:
         return ()
     body = body or "\n".join(f"- {item}" for item in items)
     return (Section(kind=kind, body=body, items=tuple(items), markers=tuple(dict.fromkeys(markers))),)
 
 
-def _headed(name: str, sections: Sections, language: str) -> Sections:
+def headed(name: str, sections: Sections, language: str) -> Sections:
     if not sections:
         return ()
     return (replace(sections[0], heading=messages(f"headings.{name}", language)), *sections[1:])

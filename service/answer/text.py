@@ -8,7 +8,7 @@ from dataclasses import replace
 from trainmedic.kb.fences import fence_after
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.sentences import sentences
-from trainmedic.service.answer import Section
+from trainmedic.service.answer.schema import Section
 
 LEAD_WORDS = 120
 """Words before the fold."""
@@ -24,10 +24,10 @@ _LETTER = regex(r"[^\W_]")
 _MARKER = regex(r"[.,;:()]*\[\d+\][.,;:()]*")
 
 
-def word_count(markdown_text: str) -> int:
-    """The words to read in a text: code blocks and citation markers do not count, two Chinese characters are one."""
+def word_count(*texts: str) -> int:
+    """The words to read in Markdown: code blocks and citation markers do not count, two Chinese characters are one."""
     words, characters, fence = 0, 0, ""
-    for line in markdown_text.split("\n"):
+    for line in (line for text in texts for line in text.split("\n")):
         before, fence = fence, fence_after(line, fence)
         if before or fence:
             continue
@@ -107,27 +107,30 @@ def fold(sections: Iterable[Section], most: int = LEAD_WORDS) -> tuple[Section, 
     shown: list[Section] = []
     hidden: list[Section] = []
     sections = tuple(sections)
-    left = most - sum(_size(section) for section in sections if section.kind in ESSENTIAL and not section.folded)
-    for section in sections:
+    sizes = [0 if section.folded else _size(section) for section in sections]
+    left = most - sum(
+        size for section, size in zip(sections, sizes, strict=True) if section.kind in ESSENTIAL and not section.folded
+    )
+    for section, size in zip(sections, sizes, strict=True):
         if section.folded:
             hidden.append(section)
             continue
         if section.kind in ESSENTIAL:
             shown.append(section)
             continue
-        if _size(section) <= left:
+        if size <= left:
             shown.append(section)
-            left -= _size(section)
+            left -= size
             continue
         before, after = _split_list(section, left)
         shown += before
-        left -= sum(word_count(part.markdown) for part in before)
+        left -= sum(word_count(part.heading, part.body) for part in before)
         hidden += (replace(part, folded=True) for part in after)
     return (*shown, *hidden)
 
 
 def _size(section: Section) -> int:
-    return 0 if section.kind in UNCOUNTED else word_count(section.markdown)
+    return 0 if section.kind in UNCOUNTED else word_count(section.heading, section.body)
 
 
 def _split_list(section: Section, most: int) -> tuple[Sequence[Section], Sequence[Section]]:

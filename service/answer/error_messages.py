@@ -3,59 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.error_messages.tables import LOGGED
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
-from trainmedic.service.answer import (
+from trainmedic.kb.projection import project
+from trainmedic.service.answer.citations import Citations, code, place, quote
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import (
     AdviceView,
-    Answer,
     ConditionValueView,
     MessagePlaceView,
     MessagesView,
     MessageView,
     Section,
-    markdown,
 )
-from trainmedic.service.composition.brief import fold
-from trainmedic.service.composition.citations import Citations, code, place, quote
-from trainmedic.service.composition.messages import messages
-from trainmedic.service.composition.views import receipt_view
+from trainmedic.service.answer.views import receipt_view
 
 MOST_SHOWN = 3
 """Messages in the answer's text; the others are only in its fields."""
-GROUNDED = ("answered", "no_fault")
 
 
 def message_view(match: MessageMatch, language: str) -> MessageView:
-    entry, where, advice = match.entry, match.place, match.advice
-    return MessageView(
+    entry, where = match.entry, match.place
+    return project(
+        MessageView,
+        match,
+        language,
         package=entry.package,
         kind=entry.kind,
         template=entry.template,
         evidence=match.span,
-        place=MessagePlaceView(
-            file=where.file, line=where.line, function=where.function, release=entry.last, url=match.url
-        ),
+        place=project(MessagePlaceView, where, release=entry.last, url=match.url),
         condition=where.condition,
-        values=tuple(
-            ConditionValueView(name=item.name, value=item.value, evidence=item.span) for item in match.conditions
-        ),
+        values=tuple(project(ConditionValueView, item, evidence=item.span) for item in match.conditions),
         text=explanation(match, language),
         first_release=entry.first,
         last_release=entry.last,
-        version=match.version,
-        in_version=match.in_version,
-        advice=None
-        if advice is None
-        else AdviceView(
-            meaning=advice.meaning.get(language) if advice.meaning is not None else "",
-            change=advice.change.get(language) if advice.change is not None else "",
-            no_help=advice.no_help.get(language) if advice.no_help is not None else "",
-            cases=advice.cases,
-        ),
         others=tuple(dict.fromkeys(other.package for other in match.others if other.package != entry.package)),
         whole=match.is_whole,
     )
@@ -144,23 +129,3 @@ def _advice(
         markers.append(citations.case(case))
         parts.append(messages("message.case", language, title=case.title.get(language), marker=f"[{markers[-1]}]"))
     return [part for part in parts if part]
-
-
-def with_messages(answer: Answer, matches: Sequence[MessageMatch], cases: Mapping[str, Case]) -> Answer:
-    """The answer with what the messages say: last if it rests on a case, else behind its first words.
-
-    A reply that diagnoses nothing, such as one to thanks, keeps its text.
-    """
-    views = tuple(message_view(match, answer.language) for match in matches)
-    sections = answer.sections
-    if not any(section.kind == "lead" for section in sections):
-        return replace(answer, messages=views)
-    citations = Citations(answer.language, found={(item.kind, item.id): item for item in answer.citations})
-    printed = messages_section(matches, cases, citations, answer.language)
-    at = len(sections)
-    if answer.verdict in GROUNDED:
-        printed = tuple(replace(section, folded=True) for section in printed)
-    else:
-        at = next((number for number, section in enumerate(sections) if section.heading), at)
-    sections = fold((*sections[:at], *printed, *sections[at:]))
-    return replace(answer, answer=markdown(sections), sections=sections, citations=citations.all(), messages=views)

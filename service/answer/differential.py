@@ -9,11 +9,12 @@ from trainmedic.kb.engine.facts import within
 from trainmedic.kb.engine.mechanism import COMMONNESS, OriginState, Statement, origin_id
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Status
+from trainmedic.kb.model.report_view import MissingView
 from trainmedic.kb.model.run import Recognised
 from trainmedic.kb.parse.signal_kinds import KINDS
-from trainmedic.service.answer import DifferentialNode, DifferentialView, ExcludedView, State, StatementView
-from trainmedic.service.composition.messages import messages
-from trainmedic.service.composition.views import missing_view
+from trainmedic.kb.projection import project
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import DifferentialNode, DifferentialView, ExcludedView, State, StatementView
 from trainmedic.service.ranking.candidates import REPORTED
 from trainmedic.service.ranking.diagnose import Diagnosis
 from trainmedic.service.ranking.features import ENOUGH, Context, remedies_for
@@ -115,7 +116,7 @@ class Tree:
             probability=round(cause.probability - sum(member.probability for member in cause.members), 4),
             supports=tuple(reasons.supports()),
             contradicts=tuple(reasons.contradicts()),
-            missing=tuple(missing_view(item, self.language) for item in missing),
+            missing=tuple(project(MissingView, item, self.language) for item in missing),
         )
 
     def excluded(self) -> Iterator[ExcludedView]:
@@ -154,7 +155,7 @@ class Tree:
             supports=supports,
             contradicts=contradicts,
             state=_state(state),
-            missing=tuple(missing_view(item, self.language) for item in missing),
+            missing=tuple(project(MissingView, item, self.language) for item in missing),
             nodes=tuple(self.cause(case) for case in cases[:MOST_INNER]),
         )
 

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from trainmedic.kb.model.evidence import Evidence, Row
-from trainmedic.service.answer import SeriesView
+from trainmedic.service.answer.schema import SeriesView
 
 SHOWN = (
     "loss",

@@ -12,13 +12,14 @@ from types import MappingProxyType
 from typing import Annotated, Literal
 
 from trainmedic.kb.model import case
+from trainmedic.kb.model.environment import OptionChange, VersionChange
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import FindingView, MissingView, Number, ReceiptView, RunView, SignalView
-from trainmedic.kb.model.run_difference import CurveView, DifferenceView
 from trainmedic.kb.serialization import OpenChoice
+from trainmedic.kb.threads.thread import Quote
 
-Verdict = Annotated[Literal["answered", "need_input", "not_in_kb", "no_fault"], OpenChoice()]
-Confidence = Annotated[Literal["high", "medium", "low"], OpenChoice()]
+Verdict = Annotated[case.Verdict, OpenChoice()]
+Confidence = Annotated[case.Confidence, OpenChoice()]
 Language = Annotated[Literal["en", "zh"], OpenChoice()]
 Mode = Annotated[Literal["llm", "deterministic"], OpenChoice()]
 Level = Annotated[case.Level, OpenChoice()]
@@ -218,18 +219,6 @@ class DefectView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionChangeView:
-    """A package to change: the defects that it clears and enters, by id, or the requirement that asks for it."""
-
-    package: str
-    current: str
-    to: str
-    clears: tuple[str, ...] = ()
-    enters: tuple[str, ...] = ()
-    because: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RemainderView:
     """A defect that no change of versions clears, and why: ``unreleased``, ``constraint``, ``trade``, ``version``."""
 
@@ -250,28 +239,13 @@ class PackageChangeView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptionChangeView:
-    """An option that two releases treat differently: ``removed``, ``renamed`` or another ``default``.
-
-    ``concerns``: the pasted configuration writes it (removed, renamed), or leaves it to its default.
-    """
-
-    framework: str
-    option: str
-    kind: str
-    before: object = None
-    after: object = None
-    concerns: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonView:
     """A failing environment against one that works. ``defects`` are ids of defects that only the failing one has, those
     that the pasted text speaks of first."""
 
     packages: tuple[PackageChangeView, ...] = ()
     defects: tuple[str, ...] = ()
-    options: tuple[OptionChangeView, ...] = ()
+    options: tuple[OptionChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,7 +257,7 @@ class AuditView:
     """
 
     defects: tuple[DefectView, ...]
-    changes: tuple[VersionChangeView, ...]
+    changes: tuple[VersionChange, ...]
     left: tuple[RemainderView, ...]
     packages: Mapping[str, str]
     receipt: ReceiptView
@@ -376,16 +350,6 @@ class MessagesView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuoteView:
-    """A passage of a thread as it is written; ``message`` counts its messages from 1. ``role`` is ``reporter``,
-    ``maintainer``, ``author`` (of a write-up) or ``other``."""
-
-    text: str
-    role: str
-    message: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarView:
     """A report of somebody else that is like the question: ingested, not reviewed. ``likeness`` is from 0 to 1.
 
@@ -397,8 +361,8 @@ class SimilarView:
     source: str
     title: str
     url: str | None
-    symptom: tuple[QuoteView, ...]
-    resolution: tuple[QuoteView, ...]
+    symptom: tuple[Quote, ...]
+    resolution: tuple[Quote, ...]
     resolved_by: str | None
     versions: Mapping[str, str]
     updated: str
@@ -411,6 +375,76 @@ class SightingsView:
 
     count: int
     last: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectView:
+    """What a difference between two runs does. ``kind``: rule, defect, origin, default, removed, renamed.
+
+    ``explains``: it produces a symptom that only the failing run shows.
+    """
+
+    kind: str
+    id: str
+    title: str
+    fix: str = ""
+    explains: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceView:
+    """One thing that differs between two runs; ``kind``: run, setting (canonical), option (as written), package.
+
+    A value is None on a side that does not have it or does not say. The sources say where a value without a place comes
+    from, such as a default.
+    """
+
+    kind: str
+    name: str
+    good: str | None
+    bad: str | None
+    good_source: str = ""
+    bad_source: str = ""
+    good_place: Span | None = None
+    bad_place: Span | None = None
+    effects: tuple[EffectView, ...] = ()
+
+    @property
+    def explains(self) -> bool:
+        return any(effect.explains for effect in self.effects)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveView:
+    """The first step from which a metric differs for good; ``whole``: they differ from their first common step."""
+
+    metric: str
+    step: int
+    good: Number
+    bad: Number
+    whole: bool
+    good_place: Span
+    bad_place: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffView:
+    """The response of ``/v1/diff`` and ``trainmedic diff --format json``: a failing run against one that works.
+
+    ``differences`` that explain the symptom come first. ``signals``, ``findings`` and ``defects`` are those of the
+    failing run alone.
+    """
+
+    differences: tuple[DifferenceView, ...]
+    curves: tuple[CurveView, ...]
+    signals: tuple[SignalView, ...]
+    findings: tuple[FindingView, ...]
+    defects: tuple[DefectView, ...]
+    good: RunView
+    bad: RunView
+    good_receipt: ReceiptView
+    bad_receipt: ReceiptView
+    failures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

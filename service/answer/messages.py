@@ -2,4 +2,4 @@
 
 from trainmedic.kb.messages import load_messages
 
-messages = load_messages("trainmedic.service.composition")
+messages = load_messages("trainmedic.service.answer")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Status
-from trainmedic.service.composition.messages import messages
+from trainmedic.service.answer.messages import messages
 from trainmedic.service.ranking.features import Context
 
 TRENDS = ("loss", "reward", "kl")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from trainmedic.kb.audit.audit import DefectMatch, audit, closeness, wordings
-from trainmedic.kb.audit.defect import Defect, DefectSet
+from trainmedic.kb.audit.audit import DefectMatch, audit, wordings
+from trainmedic.kb.audit.defect import DefectSet
 from trainmedic.kb.audit.lock_comparison import LockComparison, compare
 from trainmedic.kb.audit.requirement_edits import requirement_edits
 from trainmedic.kb.audit.upgrades import Remainder, plan, releases_of
@@ -15,23 +15,19 @@ from trainmedic.kb.engine.patches import patched, unified_diff
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Edit
+from trainmedic.kb.model.report_view import MissingView
 from trainmedic.kb.model.run import VersionFact
-from trainmedic.service.answer import (
+from trainmedic.kb.projection import project
+from trainmedic.service.answer.schema import (
     AuditView,
     ComparisonView,
     DefectView,
-    OptionChangeView,
     PackageChangeView,
     RemainderView,
-    VersionChangeView,
 )
-from trainmedic.service.composition.views import missing_view, receipt_view
+from trainmedic.service.answer.views import receipt_view
 
 messages = load_messages(__package__)
-MOST_BESIDE_ANSWER = 6
-"""Defects that are listed beside the causes of an answer."""
-SPEAKS_OF = 0.6
-"""Closeness from which a pasted text speaks of a defect."""
 
 
 def audited(
@@ -52,17 +48,7 @@ def audited(
     edits = tuple(requirement_edits(upgrades.changes, evidence.versions, evidence.sources))
     view = AuditView(
         defects=tuple(defect_view(match, language) for match in matches),
-        changes=tuple(
-            VersionChangeView(
-                package=change.package,
-                current=change.current,
-                to=change.to,
-                clears=change.clears,
-                enters=change.enters,
-                because=change.because,
-            )
-            for change in upgrades.changes
-        ),
+        changes=upgrades.changes,
         left=tuple(_remainder(item, language) for item in upgrades.left),
         packages={
             name: version_text(fact) for name, fact in sorted(evidence.versions.items()) if name in defects.by_package
@@ -85,21 +71,15 @@ def defect_view(match: DefectMatch, language: str) -> DefectView:
     defect = match.defect
     place = (match.version.span,) if match.version.span is not None else ()
     asks = (missing_of(fact, defect.title) for fact in match.missing)
-    return DefectView(
-        id=defect.id,
-        package=defect.package,
+    return project(
+        DefectView,
+        defect,
+        language,
         version=version_text(match.version),
-        title=defect.title.get(language),
-        effect=defect.effect.value,
         affected=defect.affected or messages("audit.all_releases", language),
-        introduced=defect.introduced,
-        fixed=defect.fixed,
         certain=match.certain,
         doubts=tuple(doubt.value for doubt in match.doubts),
-        missing=tuple(missing_view(item, language) for item in asks),
-        workaround=defect.workaround.get(language) if defect.workaround is not None else "",
-        link=defect.link,
-        mechanism=defect.mechanism,
+        missing=tuple(project(MissingView, item, language) for item in asks),
         evidence=(*place, *match.spans),
     )
 
@@ -107,53 +87,20 @@ def defect_view(match: DefectMatch, language: str) -> DefectView:
 def _remainder(item: Remainder, language: str) -> RemainderView:
     name = "conflict" if item.reason == "constraint" and not item.detail else item.reason
     message = messages(f"audit.{name}", language, detail=item.detail)
-    return RemainderView(defect=item.defect, reason=item.reason, message=message)
+    return project(RemainderView, item, message=message)
 
 
 def comparison_view(comparison: LockComparison) -> ComparisonView:
     return ComparisonView(
         packages=tuple(
-            PackageChangeView(
-                package=change.package,
+            project(
+                PackageChangeView,
+                change,
                 good=version_text(change.good) if change.good is not None else None,
                 bad=version_text(change.bad) if change.bad is not None else None,
-                kind=change.kind,
             )
             for change in comparison.packages
         ),
         defects=tuple(match.defect.id for match in comparison.defects),
-        options=tuple(
-            OptionChangeView(
-                framework=option.framework,
-                option=option.option,
-                kind=option.kind,
-                before=option.before,
-                after=option.after,
-                concerns=option.concerns,
-            )
-            for option in comparison.options
-        ),
+        options=comparison.options,
     )
-
-
-def defects_beside(
-    evidence: Evidence, defects: Iterable[Defect], mechanisms: Iterable[str], language: str
-) -> tuple[DefectView, ...]:
-    """The few defects to show with an answer: certain ones, and those that the text or a likely mechanism speaks of.
-
-    Only packages whose version was pasted count. The closest to the text come first.
-    """
-    pasted = {name for name, fact in evidence.versions.items() if fact.exact is not None and fact.span is not None}
-    concerned = [defect for defect in defects if defect.package in pasted]
-    if not concerned:
-        return ()
-    likely = frozenset(mechanisms)
-    sentences = wordings(evidence)
-    chosen = []
-    for place, match in enumerate(audit(concerned, evidence, releases_of(concerned))):
-        near = closeness(match.defect, evidence, sentences)
-        speaks = near >= SPEAKS_OF or (match.defect.mechanism in likely)
-        if match.certain or speaks:
-            chosen.append((not speaks, -near, place, match))
-    chosen.sort(key=lambda item: item[:3])
-    return tuple(defect_view(match, language) for *_, match in chosen[:MOST_BESIDE_ANSWER])

@@ -8,12 +8,10 @@ from typing import TypeVar
 
 from trainmedic.kb.model.evidence import Evidence, Receipt, Signal
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.model.report import Finding, Fix, Missing, Report, Text
+from trainmedic.kb.model.report import Finding, Fix, Report
 from trainmedic.kb.model.report_view import (
     FindingView,
-    InputView,
     MaskedView,
-    MissingView,
     ProblemView,
     ReceiptView,
     ReportView,
@@ -21,8 +19,8 @@ from trainmedic.kb.model.report_view import (
     SettingView,
     SignalView,
 )
-from trainmedic.kb.model.run import Recognised, Setting
 from trainmedic.kb.parse.signal_kinds import KINDS
+from trainmedic.kb.projection import project
 
 MAX_SETTINGS = 200
 """Settings listed for one run; thousands of pasted flags must not fill the answer."""
@@ -31,25 +29,15 @@ OR = {"en": "or ", "zh": "或者"}
 SEPARATOR = {"en": "; ", "zh": "；"}
 
 
-def missing_view(missing: Missing, language: str) -> MissingView:
-    return MissingView(fact=missing.fact, why=missing.why.get(language), ask=missing.ask.get(language))
-
-
 def finding_view(finding: Finding, language: str) -> FindingView:
     """One finding in ``language``, with the patch of the first fix that has one."""
     patched = next((fix for fix in finding.fixes if fix.patch), None)
-    return FindingView(
-        rule_id=finding.rule_id,
-        title=finding.title.get(language),
-        severity=finding.severity.value,
-        status=finding.status.value,
-        message=finding.message.get(language),
+    return project(
+        FindingView,
+        finding,
+        language,
         fix=in_words(finding.fixes, language),
         patch=patched.patch if patched else None,
-        evidence=finding.evidence,
-        missing=tuple(missing_view(item, language) for item in finding.missing),
-        cases=finding.cases,
-        concludes=finding.concludes,
         clears=patched.clears if patched else (),
         appears=patched.appears if patched else (),
     )
@@ -77,51 +65,32 @@ def joined(sentences: Sequence[str], language: str) -> str:
     return SEPARATOR["zh" if language == "zh" else "en"].join([part.rstrip(".。") for part in parts[:-1]] + parts[-1:])
 
 
-def signal_views(evidence: Evidence, language: str) -> tuple[SignalView, ...]:
-    return tuple(signal_view(signal, language) for signal in evidence.signals)
-
-
 def signal_view(signal: Signal, language: str) -> SignalView:
-    return SignalView(
-        kind=signal.kind,
-        meaning=KINDS.get(signal.kind, Text(en=signal.kind, zh=signal.kind)).get(language),
-        value=signal.value,
-        step=signal.step,
-        stated=signal.stated,
-        evidence=signal.span,
-        observed=signal.observed.get(language) if signal.observed is not None else "",
-    )
+    kind = KINDS.get(signal.kind)
+    meaning = kind.get(language) if kind is not None else signal.kind
+    return project(SignalView, signal, language, meaning=meaning, evidence=signal.span)
 
 
 def run_view(evidence: Evidence, used: frozenset[str] = frozenset()) -> RunView:
     """The recognised run with its written settings, and the defaults named in ``used``."""
     run = evidence.run
     listed = [s for s in run.settings.values() if not s.is_default or s.name in used][:MAX_SETTINGS]
-    facts = {"framework": run.framework, "algorithm": run.algorithm, "stage": run.stage}
-    facts |= {"model": run.model, "model_family": run.model_family}
-    return RunView(
-        framework=_value(run.framework),
-        algorithm=_value(run.algorithm),
-        stage=_value(run.stage),
-        model=_value(run.model),
-        model_family=_value(run.model_family),
+    facts = {name: getattr(run, name) for name in ("framework", "algorithm", "stage", "model", "model_family")}
+    return project(
+        RunView,
+        run,
         reasons={name: fact.reason for name, fact in facts.items() if fact is not None},
         versions={name: _version(evidence, name) for name in sorted(evidence.versions)},
-        settings={s.name: _setting(s) for s in sorted(listed, key=lambda s: s.name)},
+        settings={s.name: project(SettingView, s, default=s.is_default) for s in sorted(listed, key=lambda s: s.name)},
         runs=len(evidence.runs),
     )
 
 
 def receipt_view(receipt: Receipt) -> ReceiptView:
     return ReceiptView(
-        inputs=tuple(
-            InputView(
-                name=i.name, kind=i.kind, bytes=i.bytes, lines=i.lines, read=i.read, truncated=i.truncated, note=i.note
-            )
-            for i in receipt.inputs
-        ),
+        inputs=receipt.inputs,
         masked=tuple(MaskedView(kind=kind, count=count) for kind, count in receipt.masked),
-        problems=tuple(ProblemView(code=p.code, message=p.message, evidence=p.span) for p in receipt.problems),
+        problems=tuple(project(ProblemView, problem, evidence=problem.span) for problem in receipt.problems),
     )
 
 
@@ -129,7 +98,7 @@ def report_view(evidence: Evidence, report: Report, language: str) -> ReportView
     return ReportView(
         findings=tuple(finding_view(finding, language) for finding in report.findings),
         run=run_view(evidence, settings_used(report)),
-        signals=signal_views(evidence, language),
+        signals=tuple(signal_view(signal, language) for signal in evidence.signals),
         receipt=receipt_view(evidence.receipt),
         ruleset_version=report.ruleset_version,
         failures=tuple(f"{failure.rule_id}: {failure.message}" for failure in report.failures),
@@ -163,17 +132,9 @@ def settings_used(report: Report) -> frozenset[str]:
     return frozenset(words)
 
 
-def _value(fact: Recognised | None) -> str | None:
-    return None if fact is None else fact.value
-
-
 def _version(evidence: Evidence, package: str) -> str:
     fact = evidence.versions[package]
     if fact.exact is not None:
         return fact.exact
     bounds = [f">={fact.low}" if fact.low else "", f"<={fact.high}" if fact.high else ""]
     return ",".join(bound for bound in bounds if bound) or "?"
-
-
-def _setting(setting: Setting) -> SettingView:
-    return SettingView(value=setting.value, key=setting.key, default=setting.is_default, source=setting.source)
