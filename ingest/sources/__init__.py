@@ -20,7 +20,7 @@ from typing import TypeAlias
 from trainmedic.ingest.items import Item, Options, printable
 
 GROUP = "trainmedic.sources"
-BUILT_IN = ("confluence", "folder", "git", "github", "jsonl", "lark", "notion", "slack", "tickets", "web")
+BUILT_IN = ("folder", "git", "github", "jsonl", "slack", "web")
 Source: TypeAlias = Callable[[Options], Iterator[Item]]
 
 

@@ -20,9 +20,9 @@ from trainmedic.kb.language import language_of, width
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.negation import RUN
-from trainmedic.kb.parse.segment import segment
-from trainmedic.kb.parse.signal_kinds import BENIGN, NON_FINITE
+from trainmedic.kb.parse.logs.signal_kinds import BENIGN, NON_FINITE
 from trainmedic.kb.parse.source import Piece
+from trainmedic.kb.parse.text.segment import segment
 from trainmedic.service.dialogue.query import MAX_QUESTION, evidence_facts
 from trainmedic.service.dialogue.vocabulary import phrases
 

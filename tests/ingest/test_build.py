@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import pkgutil
-import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.ingest.reading import build
 from trainmedic.ingest import sources
-from trainmedic.ingest.drafts.build import build
 from trainmedic.ingest.drafts.copies import containment, distinct, shingles
 from trainmedic.ingest.drafts.store import load_drafts, page_path
 from trainmedic.ingest.items import Block, Document, Failure, Options, Raw
 from trainmedic.ingest.sources import BUILT_IN, names, source
-from trainmedic.ingest.sources import GROUP as SOURCES
-from trainmedic.ingest.threads import executors
-from trainmedic.ingest.threads.executors import GROUP as EXECUTORS
 from trainmedic.kb.pages.case import load_cases
 
-ROOT = Path(__file__).parents[2]
 TEXT = """TRL 训练奖励模型 loss 为 nan
 问题背景
 使用 TRL 0.12.0 的 RewardTrainer，torch_dtype 设为 float16，loss 变成 nan。
@@ -51,21 +46,17 @@ def test_a_draft_holds_the_whole_article_in_its_sections(tmp_path: Path) -> None
     assert page.index("### 现象") < page.index("torch_dtype 设为") < page.index("### 原因") < page.index("eps 下溢")
 
 
-def test_a_draft_says_what_the_article_is_about_and_promises_nothing(tmp_path: Path) -> None:
-    (made,) = build([raw()], tmp_path).written
+def test_a_draft_is_a_case_that_says_what_the_article_is_about_promises_nothing_and_is_not_published(
+    tmp_path: Path,
+) -> None:
+    (made,) = build([raw()], tmp_path, lambda document: ("some-case",)).written
     data = front(tmp_path / f"{made.id}.md")
-    assert data["frameworks"] == ["trl"]
-    assert data["evidence"] == "reported"
-    assert data["status"] == "draft"
+    assert (data["frameworks"], data["evidence"], data["status"]) == (["trl"], "reported", "draft")
+    assert data["related"] == ["some-case"]
     assert "loss_nan" in data["signals"]  # type: ignore[operator]
-
-
-def test_a_draft_loads_as_a_case_that_is_not_published(tmp_path: Path) -> None:
-    (made,) = build([raw()], tmp_path).written
     cases = load_cases((tmp_path,))
     assert [failure for failure in cases.failures if made.id in str(failure)] == []
-    assert made.id in {case.id for case in cases.cases}
-    assert made.id not in {case.id for case in cases.published}
+    assert made.id in {case.id for case in cases.cases} - {case.id for case in cases.published}
 
 
 def test_a_draft_that_a_reviewer_has_touched_is_left_alone(tmp_path: Path) -> None:
@@ -82,11 +73,6 @@ def test_the_same_article_twice_gives_one_draft(tmp_path: Path) -> None:
     summary = build([raw("a.txt"), raw("b.txt", TEXT + "转载补充一句。\n")], tmp_path)
     assert [made.origin for made in summary.written] == ["b.txt"]
     assert summary.copies == (("a.txt", "b.txt"),)
-
-
-def test_related_cases_are_named_in_the_draft(tmp_path: Path) -> None:
-    (made,) = build([raw()], tmp_path, lambda document: ("some-case",)).written
-    assert front(tmp_path / f"{made.id}.md")["related"] == ["some-case"]
 
 
 def test_a_draft_cannot_break_out_of_its_page(tmp_path: Path) -> None:
@@ -120,16 +106,8 @@ def test_a_file_that_is_no_text_is_a_failure_with_its_reason(tmp_path: Path, dat
     assert list(source("folder")(Options(location=str(tmp_path / "x.txt")))) == [Failure(origin="x.txt", reason=reason)]
 
 
-def test_a_folder_that_is_not_there_is_a_failure() -> None:
-    (failure,) = source("folder")(Options(location="/no/such"))
-    assert failure == Failure(origin="/no/such", reason="no such file or folder")
-
-
-def test_every_source_and_executor_is_declared_for_installations_and_known_in_a_checkout() -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
-    assert declared[SOURCES] == {name: f"{sources.__name__}.{name}:read" for name in BUILT_IN}
+def test_every_module_of_a_source_is_known() -> None:
     assert {module.name for module in pkgutil.iter_modules(sources.__path__)} == set(BUILT_IN) <= set(names())
-    assert declared[EXECUTORS] == {entry.name: entry.value for entry in executors.BUILT_IN}
     assert all(callable(source(name)) for name in BUILT_IN)
 
 
@@ -185,13 +163,3 @@ def test_a_draft_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     (made,) = build([raw()], tmp_path).written
     assert load_drafts(tmp_path) == (made,)
     assert page_path(tmp_path, made) == tmp_path / f"{made.id}.md"
-
-
-def test_every_field_quotes_the_lines_that_it_was_read_from(tmp_path: Path) -> None:
-    (made,) = build([raw()], tmp_path).written
-    assert made.values("framework") == ("trl",)
-    assert "trl 0.12.0" in made.values("version")
-    assert made.values("cause") == ("半精度下 Adam 的 eps 下溢。",)
-    for field in made.fields:
-        for passage in field.passages:
-            assert passage.text in "\n".join(made.lines[passage.first_line - 1 : passage.last_line])
