@@ -36,8 +36,8 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.dialogue import conversation
 from trainmedic.service.dialogue.intent import understand
 from trainmedic.service.dialogue.query import build_query
-from trainmedic.service.dialogue.reported_change import reported_changes
 from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.supposition import reported_changes
 from trainmedic.service.dialogue.topic import says_solved
 from trainmedic.service.dialogue.turn import turn_of
 from trainmedic.service.settings import Settings

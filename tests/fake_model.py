@@ -12,11 +12,13 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, Self
+
+from trainmedic.service.llm.chat import ChatModel, ModelOptions
 
 NAME = "fake-7b"
 PATIENCE_S = 10.0
@@ -386,3 +388,14 @@ def _usage(reply: Reply) -> dict[str, Any]:
         "total_tokens": 100 + out,
         "prompt_tokens_details": {"cached_tokens": 64},
     }
+
+
+@asynccontextmanager
+async def chat(url: str, **changes: Any) -> AsyncIterator[ChatModel]:
+    """A client of the model at ``url`` that is in no hurry."""
+    values: dict[str, Any] = {"base_url": url, "timeout_s": 2 * PATIENCE_S, "first_token_s": 2 * PATIENCE_S} | changes
+    model = ChatModel(ModelOptions(**values))
+    try:
+        yield model
+    finally:
+        await model.aclose()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from tests.every_case import every_case
 from tests.incidents import KTO_SINGLE
 from tests.test_mask import BODY, HEX, KEYED, NAMES, NOTATIONS, SHAPES
 from trainmedic.kb.model.place import Attachment
@@ -66,8 +67,8 @@ def assert_clean(shown: str, secret: str) -> None:
         assert core not in shown, core
 
 
-@pytest.mark.parametrize("notation", NOTATIONS)
-@pytest.mark.parametrize("name", NAMES)
+@every_case("notation", NOTATIONS)
+@every_case("name", NAMES)
 def test_what_is_read_of_a_text_does_not_hold_the_value_of_a_secret_name(name: str, notation: str) -> None:
     text = notation.format(name=name, value=BODY[:24])
     evidence = parse(
@@ -86,7 +87,7 @@ def kept(knowledge_advisor: Advisor, tmp_path: Path) -> Iterator[tuple[Advisor, 
     history.close()
 
 
-@pytest.mark.parametrize("kind", SECRETS)
+@every_case("kind", SECRETS)
 def test_no_field_of_an_answer_and_nothing_kept_holds_the_secret(
     kept: tuple[Advisor, Path], kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -110,7 +111,7 @@ def test_no_field_of_an_answer_and_nothing_kept_holds_the_secret(
     assert_clean("\n".join(record.getMessage() for record in caplog.records), secret)
 
 
-@pytest.mark.parametrize("kind", SECRETS)
+@every_case("kind", SECRETS)
 def test_no_presentation_of_a_report_holds_the_secret(knowledge_advisor: Advisor, kind: str) -> None:
     secret = SECRETS[kind]
     view = knowledge_advisor.check(everywhere(secret))
@@ -159,7 +160,7 @@ def test_nothing_that_the_api_sends_holds_the_secret(
         assert_clean("\n".join(record.getMessage() for record in own), secret)
 
 
-@pytest.mark.parametrize("output", ["text", "json", "sarif", "github"])
+@every_case("output", ["text", "json", "sarif", "github"])
 def test_nothing_that_the_command_line_prints_holds_the_secret(
     output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,10 +8,10 @@ import re
 import time
 from collections.abc import Iterator
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from tests.pattern_samples import samples
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.mask import mask
@@ -141,8 +141,8 @@ signature=inspect_the_signature_of_it; f(signature=aB3dE5gH7jK9mN1pQ3sT5vX7)
 """
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
-@pytest.mark.parametrize("kind", SHAPES)
+@every_case("context", CONTEXTS)
+@every_case("kind", SHAPES)
 def test_a_known_shape_of_secret_is_masked_in_every_context(kind: str, context: str) -> None:
     secret = SHAPES[kind]
     text = context.format(secret)
@@ -152,7 +152,7 @@ def test_a_known_shape_of_secret_is_masked_in_every_context(kind: str, context: 
     assert masked.text.replace("*", "") in text or len(masked.text) == len(text)
 
 
-@pytest.mark.parametrize("context", KEYED)
+@every_case("context", KEYED)
 def test_the_value_of_a_key_that_names_a_secret_is_masked(context: str) -> None:
     secret = BODY[:24]
     masked = mask(f"a line\n{context.format(secret)}\nanother")
@@ -161,8 +161,8 @@ def test_the_value_of_a_key_that_names_a_secret_is_masked(context: str) -> None:
     assert masked.text.endswith("\nanother")
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("notation", NOTATIONS)
+@every_case("name", NAMES)
+@every_case("notation", NOTATIONS)
 def test_a_value_apart_from_its_name_is_masked(notation: str, name: str) -> None:
     text = f"a: 1\n{notation.format(name=name, value=LOOKS)}\nb: 2"
     masked = mask(text)
@@ -170,7 +170,7 @@ def test_a_value_apart_from_its_name_is_masked(notation: str, name: str) -> None
     assert mask(masked.text).text == masked.text
 
 
-@pytest.mark.parametrize("context", [*FLAGS, *SAID, *NEAR])
+@every_case("context", [*FLAGS, *SAID, *NEAR])
 def test_a_secret_in_a_command_a_sentence_or_a_header_is_masked(context: str) -> None:
     masked = mask(f"a line\n{context.format(LOOKS)}\nanother")
     assert LOOKS[:10] not in masked.text
@@ -226,23 +226,21 @@ def test_every_alternative_of_every_shape_is_found_in_a_text() -> None:
     assert shown == []
 
 
-@pytest.mark.parametrize(
+@every_case(
     "before",
     [
         "\\n", "\\t", "\\r\\n", "a\\n", "\x1b[32m", "\x1b[0;1m", "\x1b[K", "\\u001b[32m", "\\u0026", "\\x1b", "\\033",
         "%3D", "令牌", "_", "=", "@",
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("kind", SHAPES)
+@every_case("kind", SHAPES)
 def test_a_token_is_masked_behind_what_is_no_part_of_a_word(kind: str, before: str) -> None:
     secret = SHAPES[kind]
     assert secret[-12:] not in mask(f"x {before}{secret}").text
 
 
-@pytest.mark.parametrize(
-    "broken", ["\u200b", "\u00ad", "\ufeff", "\x1b[0m", "\x1b[01;31m\x1b[K", "\\u001b[32m", "\\x1b[0m"]
-)
-@pytest.mark.parametrize("at", [2, 9, 20])
+@every_case("broken", ["\u200b", "\u00ad", "\ufeff", "\x1b[0m", "\x1b[01;31m\x1b[K", "\\u001b[32m", "\\x1b[0m"])
+@every_case("at", [2, 9, 20])
 def test_a_token_that_a_colour_or_an_invisible_character_breaks_is_masked_whole(broken: str, at: int) -> None:
     secret = SHAPES["huggingface_token"]
     keyed = f"HF_TO{broken}KEN={BODY[:5]}{broken}{BODY[5:20]}"
@@ -256,7 +254,7 @@ def test_a_token_that_a_colour_or_an_invisible_character_breaks_is_masked_whole(
     assert mask(once.text).text == once.text
 
 
-@pytest.mark.parametrize("context", ["--use_wandb {}", "wandb login {}", "wandb.login(key='{}')", "use_wandb: {}"])
+@every_case("context", ["--use_wandb {}", "wandb login {}", "wandb.login(key='{}')", "use_wandb: {}"])
 def test_forty_hex_digits_after_wandb_are_a_key(context: str) -> None:
     assert mask(context.format(HEX)).counts == {"wandb_key": 1}
     assert HEX not in mask(context.format(HEX)).text
@@ -280,8 +278,8 @@ PREFIXED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("prefix", PREFIXED)
-@pytest.mark.parametrize("marks", [("BEGIN", "END"), ("BEGIN",), ("END",)])
+@every_case("prefix", PREFIXED)
+@every_case("marks", [("BEGIN", "END"), ("BEGIN",), ("END",)])
 def test_a_private_key_is_masked_behind_prefixes_and_without_one_of_its_marks(
     marks: tuple[str, ...], prefix: str
 ) -> None:
@@ -345,7 +343,7 @@ def test_encoded_keys_and_logins_are_masked() -> None:
         assert secret not in mask(text).text
 
 
-@pytest.mark.parametrize("line", CLEAN.strip().splitlines())
+@every_case("line", CLEAN.strip().splitlines())
 def test_a_line_without_secrets_is_left_alone(line: str) -> None:
     assert mask(line).text == line
 
@@ -401,7 +399,7 @@ def test_a_value_apart_from_its_name_never_survives_among_other_text(
     assert mask(once.text).text == once.text
 
 
-@pytest.mark.parametrize(
+@every_case(
     "hostile", [
         "a@", "wandb ", "token", "://a:", "eyJaaaaaaaaaa.", "password ", "authorization: ", "-eyJ", "name: token\n",
         "name: token\nvalue ", "sk-", "gsk_", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----\n",

@@ -18,7 +18,7 @@ from trainmedic.service.answer.schema import DifferentialNode, DifferentialView,
 from trainmedic.service.ranking.candidates import REPORTED
 from trainmedic.service.ranking.diagnose import Diagnosis
 from trainmedic.service.ranking.features import ENOUGH, Context, remedies_for
-from trainmedic.service.ranking.fix_values import plain_name
+from trainmedic.service.ranking.fix_values import fix_values, plain_name
 from trainmedic.service.ranking.inference import Cause, Differential, MechanismBelief
 from trainmedic.service.ranking.questions import deciding_facts
 
@@ -218,7 +218,7 @@ class Reasons:
         if features["tried"]:
             yield from self._of_remedies(helped=False)
         if features["already_so"]:
-            names = {name for name, _ in self.context.fix_values.get(self.cause.case.id, ())}
+            names = {name for name, _ in fix_values(self.cause.case)}
             options = [o for o in self.context.evidence.run.options if plain_name(o.key) in names]
             yield self._say("already_so", [option.span for option in options])
         if features["version_outside"]:

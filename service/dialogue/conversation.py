@@ -7,6 +7,7 @@ no more than the fifth.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -22,8 +23,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Finding
 from trainmedic.service.dialogue.intent import Relation
 from trainmedic.service.dialogue.query import MAX_QUESTION
-from trainmedic.service.dialogue.reported_change import reported_changes
-from trainmedic.service.dialogue.supposition import Supposition, supposition_in, with_counterparts
+from trainmedic.service.dialogue.supposition import Supposition, reported_changes, supposition_in, with_counterparts
 from trainmedic.service.dialogue.topic import Topic, is_acknowledgement, relation_of, topic_of
 from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.dialogue.vocabulary import phrases
@@ -81,11 +81,7 @@ class Message:
 
 
 def message_of(
-    question: str,
-    attachments: Sequence[Attachment],
-    turns: Sequence[Turn],
-    glossary: Glossary,
-    read: Read,
+    question: str, attachments: Sequence[Attachment], turns: Sequence[Turn], glossary: Glossary, read: Read
 ) -> Message:
     """The message with what came before it. ``turns`` are masked; ``question`` and ``attachments`` need not be."""
     if not turns:
@@ -206,18 +202,11 @@ def _evidence(
     receipt = replace(
         known.receipt,
         inputs=(*whole.receipt.inputs[:1], *known.receipt.inputs[1:]),
-        masked=_sum(known.receipt.masked, whole.receipt.masked),
+        masked=tuple(sorted((Counter(dict(known.receipt.masked)) + Counter(dict(whole.receipt.masked))).items())),
     )
     sources = (*whole.sources[:1], *known.sources[1:])
     evidence = replace(known, question=whole.question, sources=sources, receipt=receipt)
     return evidence, with_counterparts(supposition.changes, known.run)
-
-
-def _sum(one: Sequence[tuple[str, int]], other: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
-    total = dict(one)
-    for kind, count in other:
-        total[kind] = total.get(kind, 0) + count
-    return tuple(sorted(total.items()))
 
 
 def _facts(turn: Turn, number: int, glossary: Glossary) -> str:

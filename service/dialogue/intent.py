@@ -1,4 +1,10 @@
-"""What a question is about and what it asks for, read from its words and the evidence. Pure."""
+"""What a question is about and what it asks for, read from its words and the evidence. Pure.
+
+Whether it is about training language models at all: words alone mislead ("weight loss", a pod's "connection refused"),
+so recognised facts count most, a symptom of training next, a single word of ours least; and a word of another field
+cancels what mere words gave. Serving, converting and other kinds of learning share our words ("gguf", "vllm", "slow",
+"out of memory") and are out of scope.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +17,13 @@ from typing import Literal
 from trainmedic.kb.glossary.negated import negated_concepts
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.language import language_of, width
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.negation import RUN
-from trainmedic.kb.parse.logs.signal_kinds import BENIGN
-from trainmedic.service.dialogue.domain import BAD_OUTPUT, domain_score, is_out_of_scope
+from trainmedic.kb.parse.logs.signal_kinds import BENIGN, NON_FINITE
+from trainmedic.kb.parse.source import Piece
+from trainmedic.kb.parse.text.segment import segment
 from trainmedic.service.dialogue.query import MAX_QUESTION, evidence_facts
-from trainmedic.service.dialogue.query_text import query_text
 from trainmedic.service.dialogue.vocabulary import phrases
 
 SHORT = 60
@@ -142,3 +149,117 @@ def is_bare(question: str, kinds: Collection[str], evidence: Evidence) -> bool:
     pasted = evidence.run.options or evidence.rows or evidence.tracebacks or evidence.versions
     only_names = "symptom" in kinds and NAMES.issuperset(kinds)
     return only_names and not pasted and is_vague(question, len(kinds))
+
+
+# What is searched for
+
+FIRST_SIGNALS = 2
+"""Signals that are put into words: those after the first two mostly follow from them."""
+MAX_MESSAGE = 200
+"""Code points of an exception's message."""
+LISTINGS = frozenset({"versions", "yaml", "json", "toml", "ini", "command", "dump", "python"})
+"""Kinds of text that hold no words of the user's own."""
+BLOCK = 4
+"""Lines from which on a listing is a block of its own and not part of a sentence."""
+# Ray lists these under every worker that died, whatever the cause: they say nothing about this run.
+_RAY_GUESSES = regex(
+    r"(?:Some common causes include|There are some potential root causes)[:.][^\n]{0,400}?unexpected errors?"
+)
+
+
+def query_text(question: str, evidence: Evidence, glossary: Glossary) -> str:
+    """The question without pasted blocks and Ray's guesses; if it names no symptom, with the first signals of the log
+    and the root exception added."""
+    question = _RAY_GUESSES.sub(" ", _without_listings(question))
+    if any(glossary.concepts[concept].kind == "symptom" for concept in glossary.ids(question)):
+        return question
+    signals = [signal for signal in evidence.signals if not signal.stated and signal.kind not in BENIGN]
+    words = list(dict.fromkeys(signal.kind.replace("_", " ") for signal in signals))[:FIRST_SIGNALS]
+    root = next((trace for trace in evidence.tracebacks if trace.root), None)
+    if root is not None:
+        words.append(f"{root.exception}: {root.message[:MAX_MESSAGE]}")
+    return "\n".join(part for part in (question, *words) if part.strip())
+
+
+def _without_listings(question: str) -> str:
+    """The question without listings and configurations: rules read them, and nobody asks about their words.
+
+    A line or two of options may be what a sentence is about and stays; so does everything if nothing would be left.
+    """
+    lines = question.split("\n")
+    if len(lines) == 1:
+        return question  # most questions, and nothing would be left of them: segmenting is not worth its time
+    for block in segment(Piece(source=None, text=question)):
+        count = len(block.piece.text.rstrip().split("\n"))
+        if block.kind in LISTINGS and (count >= BLOCK or block.kind == "versions"):
+            first = block.piece.line - 1
+            lines[first : first + count] = [""] * count
+    rest = "\n".join(lines)
+    return rest if rest.strip() else question
+
+
+# Whether it is about training
+
+RECOGNISED = 3.0
+"""A framework, an algorithm, an option, a logged row."""
+SYMPTOM = 1.5
+"""A signal that only training shows, even if it was only stated."""
+OWN_RUN = 1.0
+"""Trouble with somebody's own training, in words too general for a concept."""
+MOST_STATED = 3.0
+"""The most that words alone can add up to."""
+BY_KIND = {
+    "algorithm": 1.5,
+    "framework": 1.5,
+    "symptom": 1.5,
+    "component": 0.8,
+    "metric": 0.7,
+    "setting": 0.7,
+    "model": 0.7,
+    "error": 0.5,
+    "hardware": 0.5,
+    "concept": 0.5,
+    "data": 0.4,
+}
+"""What one concept of the question adds, by its kind in the glossary."""
+EVERYWHERE = frozenset(
+    {"connection_error", "file_not_found", "missing_module", "import_error", "value_error", "type_error"}
+    | {"key_error", "assertion", "not_implemented", "hang", "throughput_drop", "unrecognized_argument"}
+)
+"""Signals that any program shows."""
+BAD_OUTPUT = frozenset({"garbage-output", "repetition", "never-stops", "token-not-output", "unchanged-model"})
+"""Concepts of the glossary: the model's answers are bad, which may be the training's doing."""
+
+
+def domain_score(question: str, concepts: Mapping[str, str], evidence: Evidence) -> float:
+    """How much speaks for our domain: 0 if nothing does, `RECOGNISED` or more if it is certain.
+
+    ``concepts`` maps the glossary concepts of the question to their kinds.
+    """
+    run = evidence.run
+    signals = {signal.kind for signal in evidence.signals} - EVERYWHERE
+    training_only = bool(signals & NON_FINITE) or any(kind.startswith(("grad_norm", "nccl", "kl_")) for kind in signals)
+    recognised = sum(map(bool, (run.framework, run.algorithm, run.options, evidence.rows)))
+    if recognised:
+        return RECOGNISED * recognised
+    if not training_only and phrases("other_field").search(question):
+        return 0.0
+    stated = sum(BY_KIND.get(kind, 0.0) for kind in concepts.values())
+    stated += SYMPTOM * len(signals) + (0.5 if run.model_family else 0.0) + (0.5 if evidence.tracebacks else 0.0)
+    if phrases("own_run").search(question) and phrases("troubled").search(question):
+        stated += OWN_RUN
+    return min(stated, MOST_STATED)
+
+
+def is_out_of_scope(question: str, concepts: Mapping[str, str], evidence: Evidence) -> bool:
+    """Whether the question is about another tool or task, and nothing recognised or stated is about training."""
+    run = evidence.run
+    if run.framework or run.algorithm or run.options or evidence.rows:
+        return False
+    if phrases("other_learning").search(question):
+        return True
+    if phrases("how_to").search(question) and not evidence.tracebacks and not evidence.signals:
+        return True
+    if not phrases("beside_training").search(question) or phrases("trains").search(question):
+        return False
+    return not (phrases("after_training").search(question) and concepts.keys() & BAD_OUTPUT)

@@ -33,10 +33,8 @@ class Facets:
 
     framework: str | None = None
     algorithm: str | None = None
-    stage: str | None = None
     model_family: str | None = None
     signals: frozenset[str] = frozenset()
-    settings: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +70,8 @@ def build_query(evidence: Evidence, report: Report, question: str, *, glossary: 
         facets=Facets(
             framework=run.framework.value if run.framework else None,
             algorithm=run.algorithm.value if run.algorithm else None,
-            stage=run.stage.value if run.stage else None,
             model_family=run.model_family.value if run.model_family else None,
             signals=frozenset(signal.kind for signal in evidence.signals),
-            settings=frozenset(name for name, setting in run.settings.items() if setting.option is not None),
         ),
         fired=tuple(dict.fromkeys(case for f in report.findings if f.status is Status.FIRED for case in f.cases)),
     )

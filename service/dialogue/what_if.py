@@ -34,19 +34,10 @@ OPTIONS = "options"
 """The rule family about the spelling and place of options."""
 # Options of these scopes belong to another program than the trainer: a new one must not be added after them.
 _FOREIGN = ("launcher", "env", "deepspeed", "accelerate", "checkpoint", "cast")
-TOO_MANY = Text(
-    en=f"at most {MAX_CHANGES} changes can be tried at once",
-    zh=f"一次最多同时尝试 {MAX_CHANGES} 项修改",
-)
+TOO_MANY = Text(en=f"at most {MAX_CHANGES} changes can be tried at once", zh=f"一次最多同时尝试 {MAX_CHANGES} 项修改")
 ALREADY = Text(en="it already has this value", zh="当前已是该值")
-NOWHERE = Text(
-    en="you sent no configuration to set it in",
-    zh="没有提供可以写入该设置的配置",
-)
-NO_ROOM = Text(
-    en="there is no place for it in your configuration",
-    zh="你的配置里没有可以写入它的位置",
-)
+NOWHERE = Text(en="you sent no configuration to set it in", zh="没有提供可以写入该设置的配置")
+NO_ROOM = Text(en="there is no place for it in your configuration", zh="你的配置里没有可以写入它的位置")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,7 +107,6 @@ def context_of(
         case_titles=knowledge.titles,
         weighed=MappingProxyType(dict(weigh_all(weighed, book.main))),
         places=knowledge.places,
-        fix_values=knowledge.fix_values,
         defects=MappingProxyType(
             {
                 name: _defect_state(knowledge.defect_of[name], name in printed, book)

@@ -18,8 +18,7 @@ from trainmedic.kb.model.run import Recognised
 from trainmedic.kb.parse.logs.signal_kinds import NON_FINITE
 from trainmedic.kb.threads.thread import Reported, SimilarThread
 from trainmedic.service.dialogue.intent import Intent
-from trainmedic.service.ranking.fix_values import FixValue, WrittenOptions, already_written, written_options
-from trainmedic.service.ranking.places import Place
+from trainmedic.service.ranking.fix_values import WrittenOptions, already_written, fix_values, written_options
 
 GROUPS: tuple[frozenset[str], ...] = (
     NON_FINITE,
@@ -70,11 +69,19 @@ NAMES = (*FOR, *AGAINST, *EITHER)
 """Every feature, in the order of the weights."""
 NONE_FOR = ("vague", "reassurance", "healthy", "request")
 """What speaks for "something else than any candidate": little was said, or nothing is said to be wrong."""
-NONE_AGAINST = ("complaint", "options", "log", "traceback", "length", "symptoms")
+NONE_AGAINST = ("complaint", "options", "log", "length")
 """What speaks against it: how much was said and shown."""
 NONE_NAMES = (*NONE_FOR, *NONE_AGAINST)
 LONG = 400
 """Width of a question that says enough."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A mechanism and, if the cause has one, the origin there."""
+
+    mechanism: str
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +124,6 @@ class Context:
     unsaid: frozenset[str] = frozenset()  # optional packages of which neither shows a sign
     pasted_concepts: frozenset[str] = frozenset()  # glossary concepts of the paste
     glossary: Mapping[str, Concept] = field(default_factory=lambda: MappingProxyType({}))
-    fix_values: Mapping[str, tuple[FixValue, ...]] = field(default_factory=lambda: MappingProxyType({}))  # by cause id
     defects: Mapping[str, DefectState] = field(default_factory=lambda: MappingProxyType({}))  # by cause id
     similar: tuple[SimilarThread, ...] = ()  # ingested threads like the question, most alike first
     reports: Mapping[str, Reported] = field(default_factory=lambda: MappingProxyType({}))  # by cause and mechanism id
@@ -325,7 +331,7 @@ def _of_remedies(case: Case, context: Context) -> dict[str, float]:
     return {
         "tried": float(any(remedy.helped is False for remedy in remedies)),
         "helped": float(any(remedy.helped is True for remedy in remedies)),
-        "already_so": float(already_written(context.fix_values.get(case.id, ()), context.options)),
+        "already_so": float(already_written(fix_values(case), context.options)),
     }
 
 
@@ -350,9 +356,7 @@ def none_features(context: Context) -> Mapping[str, float]:
         "complaint": float(intent.complains),
         "options": float(bool(evidence.run.options)),
         "log": float(bool(evidence.rows)),
-        "traceback": float(bool(evidence.tracebacks)),
         "length": min(intent.width, LONG) / LONG,
-        "symptoms": float(bool(context.symptoms)),
     }
     return MappingProxyType({name: values[name] for name in NONE_NAMES})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import Case
@@ -25,25 +25,6 @@ def fix_values(case: Case) -> tuple[FixValue, ...]:
         if match:
             values.append((plain_name(match[1]), match[2].lower()))
     return tuple(dict.fromkeys(values))
-
-
-class FixValues(Mapping[str, tuple[FixValue, ...]]):
-    """The assignments of each cause, by its id. Read when they are wanted: ranking wants those of a few."""
-
-    def __init__(self, causes: Mapping[str, Case]) -> None:
-        self._causes = causes
-        self._read: dict[str, tuple[FixValue, ...]] = {}
-
-    def __getitem__(self, cause_id: str) -> tuple[FixValue, ...]:
-        if cause_id not in self._read:
-            self._read[cause_id] = fix_values(self._causes[cause_id])
-        return self._read[cause_id]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._causes)
-
-    def __len__(self) -> int:
-        return len(self._causes)
 
 
 def plain_name(key: str) -> str:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from trainmedic.kb.engine.mechanism import COMMONNESS, OriginState, Weighed
 from trainmedic.kb.model.case import Case, Confidence
 from trainmedic.kb.model.report import Finding
-from trainmedic.service.ranking.features import Candidate, Context, features, findings_of, none_features
-from trainmedic.service.ranking.places import Place
+from trainmedic.service.ranking.features import Candidate, Context, Place, features, findings_of, none_features
 from trainmedic.service.ranking.weights import Weights
 
 ASK = 0.15
@@ -132,10 +131,7 @@ def contradicted(values: Mapping[str, float]) -> bool:
 
 
 def _competing(
-    candidates: Sequence[Candidate],
-    values: Sequence[Mapping[str, float]],
-    none: Mapping[str, float],
-    weights: Weights,
+    candidates: Sequence[Candidate], values: Sequence[Mapping[str, float]], none: Mapping[str, float], weights: Weights
 ) -> tuple[float, ...]:
     """The candidates' probabilities. A secondary case (it explains a display, not a cause) gets what the others leave.
 

@@ -19,8 +19,7 @@ from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.store.embedder import Embedder
 from trainmedic.kb.store.index import Index
 from trainmedic.kb.threads.store import ThreadStore
-from trainmedic.service.ranking.fix_values import FixValue, FixValues
-from trainmedic.service.ranking.places import Place
+from trainmedic.service.ranking.features import Place
 from trainmedic.service.ranking.weights import Weights, shipped
 
 
@@ -88,12 +87,10 @@ class Knowledge:
         """The known defects by their ids."""
         return MappingProxyType({defect.id: defect for defect in self.defects.all})
 
-    def outside(self, package: str, exact: str | None, low: str | None, high: str | None) -> frozenset[str]:
-        """The known defects of a package that a version, or none between two, has."""
-        return self._outside(package, exact, low, high)
-
     @cached_property
-    def _outside(self) -> Callable[[str, str | None, str | None, str | None], frozenset[str]]:
+    def outside(self) -> Callable[[str, str | None, str | None, str | None], frozenset[str]]:
+        """The known defects of a package that a version, or none between two, has."""
+
         @lru_cache(maxsize=1024)  # the same few versions come again and again
         def outside(package: str, exact: str | None, low: str | None, high: str | None) -> frozenset[str]:
             fact = VersionFact(package=package, exact=exact, reason="", low=low, high=high)
@@ -101,11 +98,6 @@ class Knowledge:
             return frozenset(d.id for d in defects if d.versions and in_range(fact, d.versions) is False)
 
         return outside
-
-    @cached_property
-    def fix_values(self) -> Mapping[str, tuple[FixValue, ...]]:
-        """What each cause's fix asks to write, by the cause's id."""
-        return FixValues(self.published)
 
     @cached_property
     def concept_counts(self) -> Mapping[str, int]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 
 from trainmedic.kb.engine.asks import missing as asked
@@ -53,14 +52,6 @@ NAMED_BY = {
 """A fact → the kinds of concepts that say it when the question names one."""
 
 
-@dataclass(slots=True)
-class _Question:
-    """A fact, how to ask for it, and the causes that predict it (by their place among those considered)."""
-
-    missing: Missing
-    predicted_by: set[int] = field(default_factory=set)
-
-
 def next_questions(differential: Differential, context: Context) -> tuple[Missing, ...]:
     """What to ask, the most informative fact first, each once."""
     causes = differential.causes[:CONSIDERED]
@@ -68,12 +59,12 @@ def next_questions(differential: Differential, context: Context) -> tuple[Missin
     other = max(0.0, 1.0 - sum(chances))
     evidence = context.evidence
     gains: dict[str, tuple[float, Missing]] = {}
-    for fact, question in _specific(differential, causes, context).items():
+    for fact, (question, predicted_by) in _specific(differential, causes, context).items():
         if known(fact, context) or _pointless(fact, evidence):
             continue
-        gain = _binary_gain(chances, other, question.predicted_by)
+        gain = _binary_gain(chances, other, predicted_by)
         if gain >= LEAST_GAIN:
-            gains[fact] = (gain, question.missing)
+            gains[fact] = (gain, question)
     whole = WHOLE * max((gain for gain, _ in gains.values()), default=0.0)
     likeliest = max(chances, default=0.0)
     told_little = context.intent.vague or context.intent.bare or context.intent.width < SHORT
@@ -103,14 +94,15 @@ def deciding_facts(cause: Cause, differential: Differential, context: Context) -
     )
 
 
-def _specific(differential: Differential, causes: Sequence[Cause], context: Context) -> Mapping[str, _Question]:
-    """What some causes predict: facts that rules lack, versions, conditions of origins, a case's own questions."""
-    facts = context.facts
-    questions: dict[str, _Question] = {}
+def _specific(
+    differential: Differential, causes: Sequence[Cause], context: Context
+) -> Mapping[str, tuple[Missing, set[int]]]:
+    """What some causes predict: facts that rules lack, versions, conditions of origins, a case's own questions; each
+    with the causes that predict it, by their place among those considered."""
+    questions: dict[str, tuple[Missing, set[int]]] = {}
     for number, cause in enumerate(causes):
-        for missing in _asked_by(cause, differential, facts):
-            question = questions.setdefault(missing.fact, _Question(missing))
-            question.predicted_by.add(number)
+        for missing in _asked_by(cause, differential, context.facts):
+            questions.setdefault(missing.fact, (missing, set()))[1].add(number)
     return questions
 
 

@@ -82,7 +82,7 @@ def retrieve(
 
     ``cases`` (id → case) gives the facets to agree with and what ``filters`` (framework, family, kind, level) look at.
     """
-    allowed = _allowed(filters, cases) if filters else _not_in(leave_out) if leave_out else None
+    allowed = _allowed(filters, cases or {}) if filters else lambda case_id: case_id not in leave_out
     # Filters look at whole cases: with one, every chunk is ranked, so that none is cut off before it is looked at.
     depth = len(index.chunks) if filters else DEPTH_AROUND if leave_out else DEPTH
     lists = _lists(query, index, embedder, depth, allowed)
@@ -102,7 +102,7 @@ def retrieve(
         Hit(
             case_id=case_id,
             score=score,
-            why=(*lists.why(case_id, index, words), *_facets(agreed.get(case_id, ()))),
+            why=tuple(lists.why(case_id, index, words, agreed.get(case_id, ()))),
             dense_rank=_rank(lists.meaning, case_id),
             lexical_rank=_rank(lists.words, case_id),
             fired=case_id in lists.fired,
@@ -141,10 +141,6 @@ def _nearest(text: str, index: Index, embedder: Embedder, depth: int) -> _Neares
     return _Nearest(chunks=chunks, cosines=cosines, known=known)
 
 
-def _not_in(leave_out: Collection[str]) -> Callable[[str], bool]:
-    return lambda case_id: case_id not in leave_out
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lists:
     """What found each cause. ``known`` is what the list by meaning weighs."""
@@ -169,7 +165,9 @@ class _Lists:
                 votes[case_id] += weight * _vote(rank) / whole
         return votes
 
-    def why(self, case_id: str, index: Index, words: Mapping[int, tuple[str, ...]]) -> Iterator[str]:
+    def why(
+        self, case_id: str, index: Index, words: Mapping[int, tuple[str, ...]], agreed: tuple[str, ...]
+    ) -> Iterator[str]:
         if case_id in self.words:
             named = ", ".join(words.get(self.words[case_id][1], ()))
             yield f"words: {named}" if named else "words"
@@ -179,9 +177,11 @@ class _Lists:
             yield "words of the paste"
         if case_id in self.fired:
             yield "a rule fired"
+        if agreed:
+            yield f"facts: {', '.join(agreed)}"
 
 
-def _lists(query: Query, index: Index, embedder: Embedder, depth: int, allowed: Callable[[str], bool] | None) -> _Lists:
+def _lists(query: Query, index: Index, embedder: Embedder, depth: int, allowed: Callable[[str], bool]) -> _Lists:
     near = _nearest(query.embedded, index, embedder, depth)
 
     def of_chunk(number: int) -> Sequence[str]:
@@ -198,14 +198,9 @@ def _lists(query: Query, index: Index, embedder: Embedder, depth: int, allowed: 
         meaning=_ranks(near.chunks, near.cosines, of_chunk, allowed),
         page=page,
         pasted=pasted,
-        fired={case_id for case_id in query.fired if allowed is None or allowed(case_id)},
+        fired={case_id for case_id in query.fired if allowed(case_id)},
         known=near.known,
     )
-
-
-def _facets(agreed: tuple[str, ...]) -> Iterator[str]:
-    if agreed:
-        yield f"facts: {', '.join(agreed)}"
 
 
 def _relative(ranks: Ranks, case_id: str) -> float:
@@ -225,7 +220,7 @@ def _vote(rank: int) -> float:
 
 
 def _ranks(
-    numbers: Numbers, scores: Scores, cases_of: Callable[[int], Sequence[str]], allowed: Callable[[str], bool] | None
+    numbers: Numbers, scores: Scores, cases_of: Callable[[int], Sequence[str]], allowed: Callable[[str], bool]
 ) -> Ranks:
     """The cases of chunks or pages, which come best first; equals share a rank, zero is no vote."""
     ranks: dict[str, tuple[int, int, float]] = {}
@@ -234,7 +229,7 @@ def _ranks(
         if score <= 0:
             break
         for case_id in cases_of(number):
-            if case_id in ranks or (allowed is not None and not allowed(case_id)):
+            if case_id in ranks or not allowed(case_id):
                 continue
             if score != previous:
                 previous, rank = score, len(ranks) + 1
@@ -257,20 +252,15 @@ def _agreement(facets: Facets, case: Case | None) -> tuple[str, ...]:
     return tuple(agreed)
 
 
-def _allowed(filters: Mapping[str, str] | None, cases: Mapping[str, Case] | None) -> Callable[[str], bool]:
-    wanted = dict(filters or {})
-
+def _allowed(filters: Mapping[str, str], cases: Mapping[str, Case]) -> Callable[[str], bool]:
     def allowed(case_id: str) -> bool:
-        if not wanted:
-            return True
-        case = (cases or {}).get(case_id)
-        if case is None:
-            return False
+        case = cases.get(case_id)
         return (
-            wanted.get("framework", "") in ("", *case.frameworks)
-            and wanted.get("family", case.family) == case.family
-            and wanted.get("kind", case.kind) == case.kind
-            and wanted.get("level", case.level) == case.level
+            case is not None
+            and filters.get("framework", "") in ("", *case.frameworks)
+            and filters.get("family", case.family) == case.family
+            and filters.get("kind", case.kind) == case.kind
+            and filters.get("level", case.level) == case.level
         )
 
     return allowed

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, calling, failing
+from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, calling, chat, failing
 from tests.incidents import INCIDENTS, Incident
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import to_json
@@ -25,10 +24,9 @@ from trainmedic.service.agent.budget import NO_ROOM, STEPS, TRUNCATED
 from trainmedic.service.agent.toolbox import Toolbox
 from trainmedic.service.answer.messages import messages as answer_messages
 from trainmedic.service.answer.schema import Answer, StepView
-from trainmedic.service.answering import Delta, Draft, TemplateAnswerer, final_answer
+from trainmedic.service.answering import Delta, Draft
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.llm.chat import ChatModel, ModelOptions
-from trainmedic.service.storage.history import History
+from trainmedic.service.llm.chat import ChatModel
 from trainmedic.ui.cli import CLEAN, main
 
 GEMMA = next(each for each in INCIDENTS if each.name == "gemma2-flash-attn")
@@ -60,16 +58,6 @@ class Asked:
     def tools(self) -> list[str]:
         """What the model was told by the tools, in order."""
         return [each["content"] for each in self.requests[-1].body["messages"] if each["role"] == "tool"]
-
-
-@asynccontextmanager
-async def chat(url: str, **changes: Any) -> AsyncIterator[ChatModel]:
-    values: dict[str, Any] = {"base_url": url, "timeout_s": PATIENCE_S, "first_token_s": PATIENCE_S} | changes
-    model = ChatModel(ModelOptions(**values))
-    try:
-        yield model
-    finally:
-        await model.aclose()
 
 
 async def asked_of(model: ChatModel, advisor: Advisor, request: Ask, server: FakeModel) -> Asked:
@@ -184,13 +172,6 @@ def test_remarks_before_a_call_are_not_shown_and_a_long_text_comes_as_it_is_writ
     assert asked.streamed.count(sentence.strip()) == 8
 
 
-def test_reasoning_is_not_shown(knowledge_advisor: Advisor) -> None:
-    think = "<think>I wonder what this is about. " + "Perhaps it is the weather. " * 20
-    asked = ask(knowledge_advisor, about(), Reply(think, "</think>", *SAID.pieces))
-    assert "weather" not in asked.streamed + asked.answer.answer
-    assert "forward kernel only" in asked.answer.answer
-
-
 THINKING = "Perhaps it is the weather. " * 20
 VLLM = {"id": NAME, "owned_by": "vllm"}
 
@@ -202,35 +183,6 @@ def test_reasoning_that_the_template_opens_is_not_shown(knowledge_advisor: Advis
     assert "weather" not in asked.streamed + asked.answer.answer
     assert "forward kernel only" in asked.streamed
     assert asked.answer.mode == "llm"
-
-
-def test_usage_is_that_of_all_turns_together(knowledge_advisor: Advisor) -> None:
-    answer = ask(knowledge_advisor, about(), EAGER, SAID).answer
-    assert answer.usage == {"prompt_tokens": 200, "completion_tokens": 1, "cached_tokens": 128}
-    assert 0 < answer.timings_ms["model"] < answer.timings_ms["total"]
-
-
-def test_steps_and_notices_are_in_the_language_of_the_answer(knowledge_advisor: Advisor) -> None:
-    asked = ask(knowledge_advisor, about(GEMMA, "zh"), SEARCH, EAGER, OPTION, LINES, SAID_ZH)
-    assert [step.what for step in asked.answer.steps] == [
-        "检索案例“Gemma-2 sdpa NaN padding”：找到 4 个",
-        "按 attention = eager 复查配置：消除 1 项，新增 0 项，仍有 0 项",
-        "查询 openrlhf 0.5.1 的参数 flash_attn：存在",
-        "阅读 train.sh 的第 8–11 行",
-    ]
-    assert "按 attention = eager 修改后，该检查结果消除。" in asked.tools[1]
-    assert asked.answer.mode == "llm"
-    assert asked.answer.language == "zh"
-    failed = ask(knowledge_advisor, about(GEMMA, "zh"), BROKEN)
-    alone(failed, knowledge_advisor, about(GEMMA, "zh"), messages("why.arguments", "zh"), "zh")
-
-
-def test_the_turn_is_remembered_with_its_steps(advisor: Advisor) -> None:
-    asked = ask(advisor, about(), EAGER, SAID)
-    assert isinstance(advisor.memory.history, History)
-    kept = advisor.memory.answer(asked.answer.id)
-    assert kept is not None
-    assert [step["tool"] for step in kept.answer["steps"]] == ["check_changed"]
 
 
 # --- the text is verified -------------------------------------------------------------------------------------------
@@ -310,14 +262,6 @@ def test_the_effect_of_a_supposed_change_precedes_the_text_with_the_markers_of_t
     assert len({each.marker for each in answered.answer.citations}) == len(answered.answer.citations)
 
 
-def test_a_text_that_reaches_its_limit_loses_its_unfinished_sentence_and_says_so(knowledge_advisor: Advisor) -> None:
-    cut = Reply(*SAID.pieces, " The rest of this sen", finish="length")
-    answer = ask(knowledge_advisor, about(), EAGER, cut).answer
-    assert "forward kernel only" in answer.answer
-    assert "The rest of this" not in answer.answer
-    assert answer_messages("cut_short", "en") in answer.notices
-
-
 def test_our_instructions_are_never_quoted(knowledge_advisor: Advisor) -> None:
     told = ask(knowledge_advisor, about(), SAID).requests[0].body["messages"][0]["content"]
     asked = ask(
@@ -351,13 +295,6 @@ def test_a_model_that_requests_more_steps_is_stopped(knowledge_advisor: Advisor)
     assert len(asked.requests) == STEPS + 1
 
 
-def test_too_many_calls_at_once_are_not_run(knowledge_advisor: Advisor) -> None:
-    flood = Reply(calls=[("search_cases", {"query": f"overflow {n}"}) for n in range(40)])
-    asked = ask(knowledge_advisor, about(), flood)
-    alone(asked, knowledge_advisor, about(), messages("why.steps", "en"))
-    assert asked.answer.steps == ()
-
-
 def test_the_same_call_is_answered_once_and_a_loop_is_ended(knowledge_advisor: Advisor) -> None:
     asked = ask(knowledge_advisor, about(), EAGER, EAGER, SAID)
     assert asked.tools[1] == "You made this call before; its result is above."
@@ -379,10 +316,7 @@ def test_the_same_call_is_answered_once_and_a_loop_is_ended(knowledge_advisor: A
         (("read_log", {"attachment": "train.sh", "first_line": 0, "last_line": "?"}), "first_line: Input should be"),
         (("run_shell", {"command": "rm -rf /"}), "There is no such tool. There are: search_cases, get_case"),
         (("get_case", {"case_id": "no-such-case"}), "There is no case no-such-case."),
-        (
-            ("read_log", {"attachment": "/etc/passwd", "first_line": 1, "last_line": 9}),
-            "No pasted text has that name",
-        ),
+        (("read_log", {"attachment": "/etc/passwd", "first_line": 1, "last_line": 9}), "No pasted text has that name"),
         (("read_log", {"attachment": "train.sh", "first_line": 900, "last_line": 990}), "It has 13 lines."),
         (("look_up_option", {"framework": "excel", "option": "sum"}), "There is no catalogue of excel."),
         (("check_changed", {"changes": {"no_such_option_at_all": "1"}}), "Nothing changed."),
@@ -428,12 +362,6 @@ def test_tool_results_are_truncated_to_the_budget(knowledge_advisor: Advisor) ->
     assert asked.answer.mode == "llm"
 
 
-def test_the_smaller_context_of_the_endpoint_counts(knowledge_advisor: Advisor) -> None:
-    served = Reply(raw=json.dumps({"data": [{"id": NAME, "max_model_len": 4096}]}).encode())
-    asked = ask(knowledge_advisor, about(), SEARCH, SAID, fake={"models": served}, context_tokens=32_768)
-    assert sum(len((m["content"] or "").encode()) // 4 for m in asked.requests[-1].body["messages"]) < 4096
-
-
 def test_a_silent_model_is_stopped(knowledge_advisor: Advisor) -> None:
     asked = ask(knowledge_advisor, about(), EAGER, SILENT, first_token_s=1.5)
     alone(asked, knowledge_advisor, about(), answer_messages("failures.slow", "en"))
@@ -474,46 +402,11 @@ def test_if_the_model_fails_the_template_answer_is_returned(
     assert len(asked.answer.steps) == len(before)
 
 
-def test_a_turn_that_fails_before_its_first_word_is_tried_once_more(knowledge_advisor: Advisor) -> None:
-    asked = ask(knowledge_advisor, about(), EAGER, failing(500), SAID)
-    assert asked.answer.mode == "llm"
-    assert len(asked.answer.steps) == 1
-
-
 def test_an_endpoint_without_tool_calls_is_named_with_the_flags_it_needs(knowledge_advisor: Advisor) -> None:
     refusal = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
     asked = ask(knowledge_advisor, about(), failing(400, refusal))
     alone(asked, knowledge_advisor, about(), messages("why.no_tools", "en"))
     assert "--enable-auto-tool-choice" in asked.answer.notices[0]
-
-
-def test_every_turn_takes_a_slot_and_gives_it_back(knowledge_advisor: Advisor) -> None:
-    async def scenario() -> tuple[Asked, Asked]:
-        with FakeModel(EAGER, Reply("The text ", end="hold"), SAID) as server:
-            async with chat(server.url, concurrency=1, first_token_s=0.5) as model:
-                first = asyncio.ensure_future(asked_of(model, knowledge_advisor, about(), server))
-                await server.until_held()
-                second = await asked_of(model, knowledge_advisor, about(), server)
-                server.release()
-                return await first, second
-
-    first, second = asyncio.run(scenario())
-    assert first.answer.mode == "llm"
-    alone(second, knowledge_advisor, about(), answer_messages("failures.busy", "en"))
-
-
-def test_a_disconnect_stops_the_model(knowledge_advisor: Advisor) -> None:
-    async def scenario() -> None:
-        with FakeModel(EAGER, Reply("The mean " * 60, end="hold")) as server:
-            async with chat(server.url) as model:
-                async with aclosing(Assistant(knowledge_advisor, model).stream(about())) as parts:
-                    async for part in parts:
-                        if isinstance(part, Delta):
-                            break
-                await server.until_disconnected()
-                assert model.state == "closed"
-
-    asyncio.run(scenario())
 
 
 def test_a_tool_that_fails_is_a_step_that_failed(knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -613,16 +506,6 @@ def test_without_anything_to_investigate_the_model_is_not_called(knowledge_advis
     asked = ask(knowledge_advisor, Ask(question="What is the capital of France?", mode="investigate"), SAID)
     assert asked.requests == ()
     assert asked.answer.notices == (answer_messages("nothing_to_write", "en"),)
-
-
-def test_without_a_model_the_template_answer_says_so(knowledge_advisor: Advisor) -> None:
-    for answerer in (TemplateAnswerer(knowledge_advisor), Assistant(knowledge_advisor, None)):
-        answer = asyncio.run(final_answer(answerer.stream(about(), "", _directly)))
-        assert (answer.mode, answer.notices) == ("deterministic", (answer_messages("no_model", "en"),))
-
-
-async def _directly(call: Any) -> Any:
-    return call()
 
 
 # --- the command line -----------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.every_case import every_case
 from trainmedic.kb.breaker import Breaker
 
 
@@ -15,147 +16,54 @@ class Clock:
         return self.now
 
 
-def opened(clock: Clock) -> Breaker:
+OPEN = "ask fail ask fail ask fail"
+
+
+@every_case(
+    ("what", "script"),
+    [
+        ("the third failure running opens it", "ask fail ask fail closed ask fail open refused"),
+        ("a success between failures starts the count again", "ask fail ask fail ok ask fail ask fail ok closed ask"),
+        ("it rests for the time given and not less", f"{OPEN} 29.9 open 0.1 half_open"),
+        ("after the rest one call may try and no other", f"{OPEN} 30 ask refused refused"),
+        ("a trial that succeeds closes it", f"{OPEN} 30 ask ok closed ask ask ask"),
+        ("a trial that fails opens it for a whole rest again", f"{OPEN} 30 ask fail open 29 refused 1 ask"),
+        ("a trial given up leaves the next asker to try", f"{OPEN} 30 ask drop half_open ask refused"),
+        ("a call given up counts neither for nor against", "ask fail ask fail ask drop closed ask fail open"),
+        ("an old call that is given up leaves the trial alone", f"ask {OPEN} 30 ask refused drop:1 refused"),
+        (
+            "an old call that fails ends no trial and prolongs no rest",
+            f"ask ask {OPEN} 29 fail:2 1 ask fail:1 half_open refused fail open",
+        ),
+        ("an old call that comes back well closes it", f"ask {OPEN} ok closed ask"),
+    ],
+)
+def test_the_breaker(what: str, script: str) -> None:
+    clock = Clock()
     breaker = Breaker(clock)
-    for _ in range(3):
-        breaker.failed(breaker.admit())
-    return breaker
-
-
-def state_of(breaker: Breaker) -> str:
-    """Its state, asked anew."""
-    return breaker.state
-
-
-def admitted(breaker: Breaker, times: int) -> list[bool]:
-    """Whether so many askers in turn are let through."""
-    return [breaker.admit() > 0 for _ in range(times)]
-
-
-def test_the_third_failure_running_opens_it() -> None:
-    breaker = Breaker(Clock())
-    breaker.failed(breaker.admit())
-    breaker.failed(breaker.admit())
-    assert state_of(breaker) == "closed"
-    breaker.failed(breaker.admit())
-    assert state_of(breaker) == "open"
-    assert not breaker.admit()
-
-
-def test_a_success_between_failures_starts_the_count_again() -> None:
-    breaker = Breaker(Clock())
-    for _ in range(5):
-        breaker.failed(breaker.admit())
-        breaker.failed(breaker.admit())
-        breaker.succeeded()
-    assert breaker.state == "closed"
-    assert breaker.admit()
-
-
-def test_it_rests_for_the_time_given_and_not_less() -> None:
-    clock = Clock()
-    breaker = opened(clock)
-    clock.now += 29.9
-    assert state_of(breaker) == "open"
-    clock.now += 0.1
-    assert state_of(breaker) == "half_open"
-
-
-def test_after_the_rest_one_call_may_try_and_no_other() -> None:
-    clock = Clock()
-    breaker = opened(clock)
-    clock.now += 30
-    assert admitted(breaker, 3) == [True, False, False]
-
-
-def test_a_trial_that_succeeds_closes_it() -> None:
-    clock = Clock()
-    breaker = opened(clock)
-    clock.now += 30
-    assert breaker.admit()
-    breaker.succeeded()
-    assert breaker.state == "closed"
-    assert admitted(breaker, 3) == [True, True, True]
-
-
-def test_a_trial_that_fails_opens_it_for_a_whole_rest_again() -> None:
-    clock = Clock()
-    breaker = opened(clock)
-    clock.now += 30
-    breaker.failed(breaker.admit())
-    assert state_of(breaker) == "open"
-    clock.now += 29
-    assert not breaker.admit()
-    clock.now += 1
-    assert breaker.admit()
-
-
-def test_a_trial_given_up_leaves_the_next_asker_to_try() -> None:
-    clock = Clock()
-    breaker = opened(clock)
-    clock.now += 30
-    trial = breaker.admit()
-    assert trial
-    breaker.abandoned(trial)
-    assert breaker.state == "half_open"
-    assert admitted(breaker, 2) == [True, False]
-
-
-def test_a_call_given_up_counts_neither_for_nor_against() -> None:
-    breaker = Breaker(Clock())
-    breaker.failed(breaker.admit())
-    breaker.failed(breaker.admit())
-    breaker.abandoned(breaker.admit())
-    assert state_of(breaker) == "closed"
-    breaker.failed(breaker.admit())
-    assert state_of(breaker) == "open"
+    calls: list[int] = []
+    for step in script.split():
+        word, _, number = step.partition(":")
+        match word:
+            case "ask":
+                calls.append(breaker.admit())
+                assert calls[-1], what
+            case "refused":
+                assert not breaker.admit(), what
+            case "ok":
+                breaker.succeeded()
+            case "fail" | "drop":
+                report = breaker.failed if word == "fail" else breaker.abandoned
+                report(calls[int(number) - 1] if number else calls[-1])
+            case "open" | "closed" | "half_open":
+                assert breaker.state == word, what
+            case seconds:
+                clock.now += float(seconds)
 
 
 def test_how_many_failures_and_how_long_a_rest_can_be_chosen() -> None:
     clock = Clock()
     breaker = Breaker(clock, failures=1, rest_s=2)
     breaker.failed(breaker.admit())
-    assert state_of(breaker) == "open"
     clock.now += 2
-    assert state_of(breaker) == "half_open"
-
-
-def test_a_call_from_before_it_opened_that_is_given_up_leaves_the_trial_alone() -> None:
-    clock = Clock()
-    breaker = Breaker(clock)
-    old = breaker.admit()
-    for _ in range(3):
-        breaker.failed(breaker.admit())
-    clock.now += 30
-    assert admitted(breaker, 2) == [True, False]
-    breaker.abandoned(old)
-    assert not breaker.admit()
-
-
-def test_a_call_from_before_it_opened_that_fails_ends_no_trial_and_prolongs_no_rest() -> None:
-    clock = Clock()
-    breaker = Breaker(clock)
-    old, older = breaker.admit(), breaker.admit()
-    for _ in range(3):
-        breaker.failed(breaker.admit())
-    clock.now += 29
-    breaker.failed(older)
-    clock.now += 1
-    trial = breaker.admit()
-    assert trial
-    breaker.failed(old)
-    assert state_of(breaker) == "half_open"
-    assert not breaker.admit()
-    breaker.failed(trial)
-    assert state_of(breaker) == "open"
-
-
-def test_a_call_from_before_it_opened_that_comes_back_well_closes_it() -> None:
-    clock = Clock()
-    breaker = Breaker(clock)
-    old = breaker.admit()
-    for _ in range(3):
-        breaker.failed(breaker.admit())
-    breaker.succeeded()
-    assert state_of(breaker) == "closed"
-    assert breaker.admit() > old
+    assert breaker.state == "half_open"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import pytest
-
+from tests.every_case import every_case
 from tests.service.values import WEIGHTS, case, context, draft_of, evidence, finding, patched, scored, span
 from trainmedic.kb.model.evidence import Problem, Receipt
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
@@ -43,22 +42,10 @@ def test_an_answer_holds_cause_evidence_fix_patch_and_refutations() -> None:
     assert "Checked again with the patch: the problem is gone." in text
 
 
-def test_an_answer_in_chinese_has_chinese_words() -> None:
-    text, _ = answered("zh")
-    for part in ("case-a 的原因", "中rule-a says so", "已排除", "**中lower the LR。** 中the gradient is NaN already"):
-        assert part in text
-    assert "Ruled out" not in text
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
+@every_case("language", LANGUAGES)
 def test_markers_and_citations_are_the_same_set(language: Language) -> None:
     text, citations = answered(language)
     assert {int(m) for m in re.findall(r"\[(\d+)\]", text)} == {c.marker for c in citations}
-
-
-def test_the_receipt_opens_the_answer() -> None:
-    text, _ = answered("en")
-    assert text.startswith("> Read: train.sh (command, 3 lines).")
 
 
 def test_the_receipt_says_what_was_masked_and_what_was_not_read() -> None:
@@ -86,14 +73,6 @@ def test_a_quoted_backtick_cannot_end_the_quotation() -> None:
     shared = context(evidence("loss_nan"), finding(evidence=(span("`rm -rf`"),)))
     text, _ = text_of(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
     assert "`'rm -rf'`" in text
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_not_in_the_knowledge_base_is_said_plainly(language: Language) -> None:
-    shared = context(evidence(framework=None, options=False))
-    text, citations = text_of(diagnose([], shared, WEIGHTS), shared, language)
-    assert ("no case" in text) or ("没有对应的案例" in text)
-    assert citations == ()
 
 
 def test_causes_on_the_wire_are_plain_text() -> None:
@@ -152,14 +131,7 @@ def test_a_harmless_explanation_that_a_rule_found_leads_and_doubts_nothing() -> 
     assert "Confidence: low" not in text
 
 
-def test_an_answer_that_is_the_same_as_before_says_so() -> None:
-    shared = context(evidence("loss_nan"), finding())
-    diagnosis = diagnose([scored(case())], shared, WEIGHTS)
-    texts = [text_of(diagnosis, shared, "en", same=same)[0] for same in (True, False)]
-    assert ["The answer is the same as before" in text for text in texts] == [True, False]
-
-
-@pytest.mark.parametrize(("severity", "said"), [(Severity.ERROR, True), (Severity.WARNING, False)])
+@every_case(("severity", "said"), [(Severity.ERROR, True), (Severity.WARNING, False)])
 def test_without_a_case_an_error_in_the_paste_is_what_is_said_first(severity: Severity, said: bool) -> None:
     shared = context(evidence("loss_nan"), finding(severity=severity))
     text, _ = text_of(Diagnosis(verdict="not_in_kb", causes=(), missing=()), shared, "en")
@@ -167,7 +139,7 @@ def test_without_a_case_an_error_in_the_paste_is_what_is_said_first(severity: Se
     assert ("holds no case" in text) is not said
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every_case("language", LANGUAGES)
 def test_each_section_names_its_kind_and_the_citations_in_it(language: Language) -> None:
     shared = context(evidence("loss_nan"), finding(fixes=(patched(),)))
     diagnosis = diagnose(

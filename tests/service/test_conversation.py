@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from tests.service.values import causes, fired
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.assemble import assemble
-from trainmedic.service.answer.schema import Answer, CauseView
+from trainmedic.service.answer.schema import CauseView
 from trainmedic.service.api.openai import Completion
 from trainmedic.service.dialogue.conversation import MAX_CHARACTERS, MAX_TURNS
 from trainmedic.service.dialogue.request import Ask
@@ -51,26 +52,6 @@ def said(advisor: Advisor, *questions: str) -> Draft:
     turns: list[dict[str, Any]] = [{"question": question, "attachments": []} for question in questions]
     turns[0]["attachments"] = [{"name": KTO.name, "content": SCRIPT}]
     return told(advisor, turns, "c")
-
-
-def causes(answer: Answer) -> list[str]:
-    return [cause.case_id for cause in answer.causes]
-
-
-def fired(answer: Answer) -> set[str]:
-    return {finding.rule_id for finding in answer.findings if finding.status == "fired"}
-
-
-def test_there_are_ten_conversations_of_each_sort() -> None:
-    sorts = [item["sort"] for item in ITEMS]
-    assert {sort: sorts.count(sort) >= 10 for sort in set(sorts)} == {
-        "what_if": True,
-        "fact": True,
-        "correction": True,
-        "new_topic": True,
-        "new_symptom": True,
-    }
-    assert len({item["id"] for item in ITEMS}) == len(ITEMS)
 
 
 def alike(shown: Sequence[CauseView], advisor: Advisor) -> set[str]:
@@ -121,14 +102,6 @@ def test_the_answer_says_first_what_a_supposed_change_does_and_the_rest_stays(ad
     assert PAIRS in cited
 
 
-def test_a_supposed_change_that_clears_the_cause_says_so_in_the_language_asked(advisor: Advisor) -> None:
-    answer = assemble(said(advisor, FLAT, "micro batch 改成 2 呢"))
-    assert answer.language == "zh"
-    assert "**假设 `micro_batch` = `2`（现在是 `1`）**" in answer.answer
-    assert "不再触发：" in answer.answer
-    assert "最可能的原因不再成立" in answer.answer
-
-
 def test_what_is_supposed_is_no_fact_then_or_later(advisor: Advisor) -> None:
     supposed = said(advisor, FLAT, "with transformers 4.44.0?")
     assert "transformers" not in assemble(supposed).run.versions
@@ -162,13 +135,6 @@ def test_the_first_message_may_paste_and_suppose_at_once(advisor: Advisor) -> No
 def test_a_pasted_value_cannot_write_into_the_answer(advisor: Advisor) -> None:
     answer = assemble(said(advisor, FLAT, "and if I set --output_dir x`<script>`?")).answer
     assert "<script>" not in answer
-
-
-def test_a_secret_in_a_supposition_is_masked(advisor: Advisor) -> None:
-    secret = "hf_" + "abcdEFGH12345678abcdEFGH12345678ab"
-    prepared = said(advisor, FLAT, f"and if I set --output_dir {secret}?")
-    assert secret not in json.dumps(assemble(prepared).answer)
-    assert secret not in str(prepared.supposed)
 
 
 def test_the_model_is_told_what_the_rules_say_of_the_supposed_change(advisor: Advisor) -> None:
@@ -249,19 +215,6 @@ def test_in_a_chat_completion_earlier_user_messages_count_and_the_assistants_do_
     assert {change.name: change.after for change in prepared.supposed.changed} == {"zero_stage": "2"}
     assert PAIRS in {effect.rule_id for effect in prepared.supposed.stays}
     assert assemble(prepared).causes[0].case_id == "openrlhf-kto-micro-batch-one"
-
-
-def test_a_long_chat_completion_is_read_from_its_first_message_and_its_latest() -> None:
-    request = completion(*(("user", f"message {number}") for number in range(500))).question(1)
-    assert request.question == "message 499"
-    assert (request.earlier[0], request.earlier[1], request.earlier[-1]) == ("message 0", "message 299", "message 498")
-
-
-def test_a_secret_said_earlier_in_a_chat_completion_is_masked(advisor: Advisor) -> None:
-    secret = "hf_" + "abcdEFGH12345678abcdEFGH12345678ab"
-    prepared = advisor.prepare(completion(("user", f"token {secret}"), ("user", "loss is nan, why?")).question(1))
-    assert all(secret not in turn.question for turn in prepared.earlier)
-    assert secret not in str(prepared.context.evidence)
 
 
 def test_only_a_message_that_brings_nothing_is_told_the_same_as_before(advisor: Advisor) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
+from tests.every_case import every_case
 from tests.service.values import WEIGHTS, case, context, evidence, finding, missing, question, scored, span
 from trainmedic.kb.model.evidence import Evidence, Row
 from trainmedic.kb.model.place import Attachment
@@ -22,9 +21,7 @@ SURE = replace(WEIGHTS, bias=6.0)
 
 def test_a_fired_rule_makes_its_case_the_answer() -> None:
     diagnosis = diagnose(
-        [scored(case("case-b"), 1.0), scored(case("case-a"), 0.4)],
-        context(evidence("loss_nan"), finding()),
-        WEIGHTS,
+        [scored(case("case-b"), 1.0), scored(case("case-a"), 0.4)], context(evidence("loss_nan"), finding()), WEIGHTS
     )
     assert diagnosis.verdict == "answered"
     assert diagnosis.causes[0].case.id == "case-a"
@@ -86,7 +83,7 @@ def test_a_likely_fault_is_asked_about_although_no_number_shows_it() -> None:
     assert diagnose([scored(case("a"))], context(evidence()), strong).verdict == "need_input"
 
 
-@pytest.mark.parametrize("changed", ["artefact", "reassurance"])
+@every_case("changed", ["artefact", "reassurance"])
 def test_what_only_looks_odd_or_is_asked_to_be_confirmed_is_no_fault(changed: str) -> None:
     one = case("a", kind="artefact" if changed == "artefact" else "fault")
     asked = context(evidence(), asks_if_normal=changed == "reassurance")
@@ -129,7 +126,7 @@ def test_what_a_rule_lacks_is_asked_for() -> None:
     assert diagnosis.missing[0].fact == "version:flash-attn"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("left", "right", "expected"),
     [
         (("loss_nan",), ("loss_nan",), 1.0),
@@ -162,43 +159,28 @@ def test_a_version_outside_the_affected_range_speaks_against() -> None:
     assert (unknown["version_outside"], unknown["version_inside"]) == (0.0, 0.0)
 
 
-def test_another_framework_speaks_against() -> None:
-    values = features(scored(case(frameworks=("verl",))), context(evidence()))
-    assert (values["framework_match"], values["framework_clash"]) == (0.0, 1.0)
-
-
 def test_a_fact_that_all_causes_share_is_not_asked_for() -> None:
     diagnosis = diagnose([scored(case("a")), scored(case("b"))], context(evidence("loss_nan", framework=None)), WEIGHTS)
     assert "framework" not in [question.fact for question in diagnosis.missing]
 
 
-@pytest.mark.parametrize("fact", GENERIC)
+@every_case("fact", GENERIC)
 def test_nothing_generic_is_known_where_nothing_was_pasted(fact: str) -> None:
     assert not known(fact, context(evidence(framework=None, options=False)))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("fact", "question", "name", "content"),
     [
         ("version:transformers", "since transformers 4.30 the learning rate falls too fast", "", ""),
         ("log", "why does the loss grow with accumulation?", "table.md", "| GPUs | loss |\n|---|---|\n| 4 | 6.4 |"),
-        (
-            "config",
-            "adapter is empty",
-            "cmd.sh",
-            "torchrun --nproc_per_node=4 finetune.py --lora x",
-        ),
+        ("config", "adapter is empty", "cmd.sh", "torchrun --nproc_per_node=4 finetune.py --lora x"),
     ],
 )
 def test_what_was_given_in_any_form_is_known(fact: str, question: str, name: str, content: str) -> None:
     files = [Attachment(name=name, content=content)] if name else []
     assert known(fact, context(parse(question, files)))
     assert not known(fact, context(parse("why is the loss nan?")))
-
-
-def test_a_list_of_packages_is_no_log() -> None:
-    listed = parse("the loss is flat", [Attachment(name="env.txt", content="torch 2.6.0\ntransformers 4.51.3")])
-    assert not known("log", context(listed))
 
 
 def test_findings_about_the_question_come_first_and_then_the_worst() -> None:

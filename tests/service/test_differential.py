@@ -8,7 +8,6 @@ import pytest
 
 from tests.incidents import INCIDENTS
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.serialization import from_json, to_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer, DifferentialNode
 from trainmedic.service.dialogue.request import Ask
@@ -89,11 +88,6 @@ def test_excluded_mechanisms_name_the_observation(advisor: Advisor) -> None:
     excluded = {item.id: item for item in tree.excluded}
     assert "update-blow-up" in excluded
     assert excluded["update-blow-up"].excluded_by[0].text
-
-
-def test_the_tree_survives_json(advisor: Advisor) -> None:
-    answer = asked(advisor, MASKED)
-    assert from_json(Answer, to_json(answer)).differential == answer.differential
 
 
 def test_what_is_going_on_leads_when_its_origin_is_open(advisor: Advisor) -> None:

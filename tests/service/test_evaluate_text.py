@@ -11,10 +11,9 @@ import pytest
 
 from tests.fake_model import FakeModel, Reply, failing, form
 from tests.incidents import INCIDENTS
-from trainmedic.kb.serialization import plain
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.evaluation.causes import Evaluation, Item, Share, request_of
-from trainmedic.service.evaluation.texts import ModelAnswer, TextFigures, evaluate_texts, text_figures, text_table
+from trainmedic.service.evaluation.texts import TextFigures, evaluate_texts
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.llm.prompts import sources_of
 from trainmedic.ui.cli import main
@@ -76,22 +75,6 @@ def test_a_question_with_nothing_to_write_about_is_no_failure(knowledge_advisor:
     assert (figures.texts, figures.unasked, figures.failures) == (0, 1, {})
 
 
-def test_the_table_names_every_figure(knowledge_advisor: Advisor) -> None:
-    _, figures = evaluated(knowledge_advisor, ITEM, script=(written(knowledge_advisor, GOOD, BAD),))
-    table = text_table(figures)
-    assert "citation precision     0.333 (1/3)" in table
-    assert "unsupported sentences  0.667 (2/3)" in table
-    assert "failures               none" in table
-    assert len(table.splitlines()) == 9
-
-
-def test_figures_over_nothing_have_no_value() -> None:
-    figures = text_figures([])
-    assert figures.citation_precision.value is None
-    assert "first token, median    –" in text_table(figures)
-    assert plain(figures)
-
-
 @pytest.fixture
 def _indexed(knowledge_folder: Path, knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch) -> None:
     """The index exists: building it is not what is tested here."""
@@ -100,10 +83,7 @@ def _indexed(knowledge_folder: Path, knowledge_advisor: Advisor, monkeypatch: py
 
 @pytest.mark.usefixtures("_indexed")
 def test_the_command_line_measures_the_model_of_the_settings(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    knowledge_advisor: Advisor,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], knowledge_advisor: Advisor
 ) -> None:
     questions = tmp_path / "questions.jsonl"
     files = [{"name": file.name, "content": file.content} for file in KTO.files]
@@ -125,9 +105,3 @@ def test_without_a_model_it_says_what_to_set(tmp_path: Path, capsys: pytest.Capt
     questions.write_text("")
     assert main(["eval", "--set", str(questions), "--llm"]) != 0
     assert "TRAINMEDIC_MODEL_BASE_URL" in capsys.readouterr().err
-
-
-def test_a_written_answer_without_times_is_not_timed(knowledge_advisor: Advisor) -> None:
-    answer = replace(knowledge_advisor.ask(request_of(ITEM)), timings_ms={})
-    figures = text_figures([ModelAnswer(answer=answer, stats={"sentences": 1})])
-    assert (figures.texts, figures.first_token_ms, figures.total_ms) == (1, None, None)

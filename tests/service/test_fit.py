@@ -59,27 +59,12 @@ def test_candidates_of_one_question_share_one_probability_with_none_of_them() ->
     assert p == pytest.approx([1 / 3, 1 / 3, 1 / 2])
 
 
-def test_a_part_of_a_sample_keeps_the_rows_of_its_questions() -> None:
-    part = sample([(1, 0, 0)], [(0, 1, 1), (0, 0, 0)], [(0, 0, 1)]).part([2, 1])
-    assert part.owner.tolist() == [1, 1, 0]
-    assert part.right.tolist() == [1, 0, 1]
-    assert len(part.questions) == 2
-
-
 def test_a_family_is_left_out_as_a_whole() -> None:
     groups = ["trl", "verl", "trl", "peft", "verl", "trl"]
     folds = folds_of(groups)
     assert sorted(number for _, left_out in folds for number in left_out) == list(range(len(groups)))
     for inside, left_out in folds:
         assert not {groups[n] for n in inside} & {groups[n] for n in left_out}
-
-
-def test_fitting_twice_gives_the_same() -> None:
-    data = sample(*([[(1, 0, 1), (0, 1, 0)]] * 3))
-    first, second = fit(data), fit(data)
-    assert np.array_equal(first.weights, second.weights)
-    assert np.array_equal(first.none, second.none)
-    assert first.bias == second.bias
 
 
 def tops(*pairs: tuple[float, bool]) -> list[Top]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Text
@@ -26,29 +25,21 @@ CASE = Case(
 COMMAND = Attachment(name="run.sh", content="python -m openrlhf.cli.train_kto --micro_train_batch_size 2\n")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("version", "entry", "stays"),
     [
-        ("0.3.3", "0.1.9 to 0.3.3: leave it out.", True),
-        ("0.3.4", "0.1.9 to 0.3.3: leave it out.", False),
-        ("0.3.4", "0.1.9–0.3.3：去掉它。", False),
-        ("0.3.3", "0.3.4 and later: delete it.", False),
-        ("0.3.3", "0.3.4 及以后：删除。", False),
-        ("0.3.4", "0.3.4 及以后：删除。", True),
-        ("0.3.3", "Before 0.3.3: add it.", False),
-        ("0.3.3", "OpenRLHF 0.3.3 之前：加上。", False),
-        ("0.3.3", "From 0.3.4: add it.", False),
-        ("0.3.3", "OpenRLHF up to 0.3: add it.", True),
-        ("0.4.0", "OpenRLHF up to 0.3: add it.", False),
-        ("0.3.3", "OpenRLHF 0.4.0: add it.", True),
-        ("0.3.3", "peft before 0.2: add it.", True),
-        ("0.3.3", "LLaMA-Factory: set `bf16: true`.", False),
+        ("0.3.3", "0.1.9 to 0.3.3: leave it out.", True), ("0.3.4", "0.1.9 to 0.3.3: leave it out.", False),
+        ("0.3.4", "0.1.9–0.3.3：去掉它。", False), ("0.3.3", "0.3.4 and later: delete it.", False),
+        ("0.3.3", "0.3.4 及以后：删除。", False), ("0.3.4", "0.3.4 及以后：删除。", True),
+        ("0.3.3", "Before 0.3.3: add it.", False), ("0.3.3", "OpenRLHF 0.3.3 之前：加上。", False),
+        ("0.3.3", "From 0.3.4: add it.", False), ("0.3.3", "OpenRLHF up to 0.3: add it.", True),
+        ("0.4.0", "OpenRLHF up to 0.3: add it.", False), ("0.3.3", "OpenRLHF 0.4.0: add it.", True),
+        ("0.3.3", "peft before 0.2: add it.", True), ("0.3.3", "LLaMA-Factory: set `bf16: true`.", False),
         ("0.3.3", "transformers: set it in the configuration.", True),
-        ("0.3.3", "Better: upgrade to 0.3.5 or later.", True),
-        ("0.3.3", "`0.3.4 and later: x` is no range.", True),
+        ("0.3.3", "Better: upgrade to 0.3.5 or later.", True), ("0.3.3", "`0.3.4 and later: x` is no range.", True),
         ("", "0.3.4 and later: delete it.", True),
     ],
-)
+)  # fmt: skip
 def test_what_is_certainly_for_another_release_or_framework_comes_last(version: str, entry: str, stays: bool) -> None:
     versions = Attachment(name="pip.txt", content=f"openrlhf=={version}\n" if version else "")
     text = f"First this:\n\n- Keep this.\n- {entry}\n\n  ```\n  - code\n  ```\n\nThen this."

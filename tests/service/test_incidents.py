@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from tests.incidents import INCIDENTS, KTO_YAML, Incident, files
@@ -9,6 +11,8 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.storage.history import History
+from trainmedic.service.storage.memory import Memory
 
 LANGUAGES = ("en", "zh")
 HEALTHY_LOG = "".join(
@@ -22,6 +26,13 @@ HEALTHY_COMMAND = """accelerate launch --num_processes 8 -m trl.scripts.sft \\
 """
 
 
+@pytest.fixture
+def advisor(knowledge_advisor: Advisor) -> Advisor:
+    """The shared one: no conversation is continued here."""
+    return knowledge_advisor
+
+
+@cache
 def asked(advisor: Advisor, incident: Incident, language: str) -> Answer:
     return advisor.ask(Ask(question=getattr(incident, language), attachments=incident.files))
 
@@ -41,13 +52,6 @@ def test_the_true_cause_comes_first(advisor: Advisor, incident: Incident, langua
     assert answer.language == language
 
 
-def test_the_right_rule_fires_at_the_right_place(advisor: Advisor, incident: Incident) -> None:
-    answer = asked(advisor, incident, "en")
-    finding = next(f for f in answer.findings if f.rule_id == incident.rule and f.status == "fired")
-    places = [(span.attachment, span.line, span.column) for span in finding.evidence]
-    assert incident.place in places
-
-
 @pytest.mark.parametrize("incident", [i for i in INCIDENTS if i.patch_clears], ids=lambda i: i.name, indirect=True)
 def test_the_patch_clears_the_finding(advisor: Advisor, incident: Incident) -> None:
     answer = asked(advisor, incident, "en")
@@ -56,13 +60,6 @@ def test_the_patch_clears_the_finding(advisor: Advisor, incident: Incident) -> N
     assert finding.patch.startswith(f"--- a/{incident.place[0]}")
     assert incident.rule in finding.clears
     assert finding.appears == incident.appears
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_no_incident_is_blamed_on_the_learning_rate(advisor: Advisor, incident: Incident, language: str) -> None:
-    for cause in asked(advisor, incident, language).causes:
-        assert "learning rate too high" not in cause.cause.lower()
-        assert cause.case_id != "kto-hyperparameters" or cause.rank > 1
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -98,7 +95,8 @@ def test_a_vague_question_is_answered_by_the_most_separating_question(advisor: A
     assert answer.missing[0].fact in {"framework", "config", "algorithm", "model", "log"}
 
 
-def test_a_follow_up_supplies_what_was_asked_for(advisor: Advisor) -> None:
+def test_a_follow_up_supplies_what_was_asked_for(knowledge_advisor: Advisor) -> None:
+    advisor = Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(History("sqlite://")))
     command = Attachment(
         name="train.sh",
         content="python examples/scripts/reward_modeling.py --model_name_or_path google/gemma-2-9b-it --bf16 true "

@@ -7,15 +7,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import pytest
-
+from tests.every_case import every_case
 from tests.fake_model import FakeModel, Reply
 from tests.incidents import INCIDENTS, Incident
 from tests.test_mask import BODY
@@ -45,8 +43,11 @@ FOREIGN = 99
 PIECES = 31
 """Letters of a piece in which the fake model streams."""
 
-every_attempt = pytest.mark.parametrize("attempt", ATTEMPTS, ids=[attempt["id"] for attempt in ATTEMPTS])
-every_incident = pytest.mark.parametrize("incident", CHOSEN, ids=[incident.name for incident in CHOSEN])
+every_attempt = every_case("attempt", ATTEMPTS)
+
+
+def incident_of(attempt: dict[str, str]) -> Incident:
+    return CHOSEN[ATTEMPTS.index(attempt) % len(CHOSEN)]
 
 
 def asked(incident: Incident, language: str) -> Ask:
@@ -171,23 +172,12 @@ def assert_nothing_leaks(text: str) -> None:
 # --- the set ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_set_is_large_and_of_many_kinds() -> None:
-    kinds = Counter(attempt["kind"] for attempt in ATTEMPTS)
-    assert len(ATTEMPTS) >= 44
-    assert len(kinds) >= 15
-    assert len({attempt["id"] for attempt in ATTEMPTS}) == len(ATTEMPTS)
-    assert sum(attempt["language"] == "zh" for attempt in ATTEMPTS) >= 8
-    assert {attempt["into"] for attempt in ATTEMPTS} == {"file", "name", "end", "question", "case"}
-
-
 # --- the program's part ----------------------------------------------------------------------------------------------
 
 
-@every_incident
 @every_attempt
-def test_what_the_program_decides_is_the_same_to_the_byte(
-    knowledge_advisor: Advisor, incident: Incident, attempt: dict[str, str]
-) -> None:
+def test_what_the_program_decides_is_the_same_to_the_byte(knowledge_advisor: Advisor, attempt: dict[str, str]) -> None:
+    incident = incident_of(attempt)
     before = assemble(prepared_with(knowledge_advisor, incident, harmless(attempt))[0])
     after = assemble(prepared_with(knowledge_advisor, incident, attempt)[0])
     if attempt["into"] in ("case", "question"):
@@ -203,7 +193,7 @@ def test_what_the_program_decides_is_the_same_to_the_byte(
 
 @every_attempt
 def test_a_model_that_obeys_is_not_heard(knowledge_advisor: Advisor, attempt: dict[str, str]) -> None:
-    incident = CHOSEN[ATTEMPTS.index(attempt) % len(CHOSEN)]
+    incident = incident_of(attempt)
     prepared, _ = prepared_with(knowledge_advisor, incident, attempt)
     prompt = prompt_of(prepared)
     draft = obeying(prepared, prompt)
@@ -231,21 +221,7 @@ def test_a_model_that_obeys_is_not_heard(knowledge_advisor: Advisor, attempt: di
     assert "<|im_start|>" not in re.sub(r"`[^`\n]*`", "", own.text)
 
 
-@every_attempt
-def test_what_is_refuted_is_not_recommended_whoever_asks_for_it(
-    knowledge_advisor: Advisor, attempt: dict[str, str]
-) -> None:
-    prepared, _ = prepared_with(knowledge_advisor, CHOSEN[0], attempt)
-    prompt = prompt_of(prepared)
-    option = removed(prepared)
-    assert option == ["--vanilla_loss"]
-    zh = prepared.language == "zh"
-    draft = "建议降低学习率。请保留 `--vanilla_loss`。" if zh else "Lower the learning rate. Keep `--vanilla_loss`."
-    checked = verify(draft, grounding_of(prepared, prompt), prepared.language)
-    assert "vanilla_loss" not in checked.text
-
-
-@every_attempt
+@every_case("attempt", ATTEMPTS[::3])
 def test_over_the_wire_nothing_leaks_while_it_streams(knowledge_advisor: Advisor, attempt: dict[str, str]) -> None:
     prepared, advisor = prepared_with(knowledge_advisor, CHOSEN[0], attempt)
     draft = obeying(prepared, prompt_of(prepared))

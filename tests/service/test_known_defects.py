@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.service.values import causes
 from trainmedic.kb.audit.defect import Defect, DefectSet, Effect
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Text
@@ -22,10 +23,6 @@ def answer_of(advisor: Advisor, question: str, **files: str) -> Answer:
         Attachment(name=name.replace("_", "."), content=content) for name, content in sorted(files.items())
     )
     return advisor.ask(Ask(question=question, attachments=attachments))
-
-
-def causes(answer: Answer) -> list[str]:
-    return [cause.case_id for cause in answer.causes]
 
 
 @pytest.mark.parametrize(("version", "has_it"), [("0.22.1", True), ("0.22.2", False), ("0.21.0", False)])

@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseTool
 from pydantic import ValidationError
 
@@ -99,14 +97,6 @@ def test_passages_are_found_by_their_meaning_and_name_their_causes(knowledge_adv
     assert all(case in knowledge_advisor.knowledge.published for case in found.metadata["cases"])
 
 
-def test_a_vector_store_is_a_copy(knowledge_advisor: Advisor) -> None:
-    size = knowledge_advisor.knowledge.index.vectors.size
-    passages = vector_store(knowledge_advisor)
-    passages.delete([knowledge_advisor.knowledge.index.chunks[0].id])
-    assert knowledge_advisor.knowledge.index.vectors.size == size
-    assert vector_store(knowledge_advisor).get_by_ids([knowledge_advisor.knowledge.index.chunks[0].id])
-
-
 def test_there_is_no_vector_store_before_the_passages_are_embedded(knowledge_advisor: Advisor) -> None:
     knowledge = knowledge_advisor.knowledge
     nothing = Vectors(knowledge.embedder.identity.dimension)
@@ -124,33 +114,10 @@ def test_filters_leave_only_what_they_ask_for(name: Any, value: str, knowledge_a
         assert value in held if name == "framework" else value == held
 
 
-def test_no_more_documents_than_asked_for_and_none_for_an_empty_question(knowledge_advisor: Advisor) -> None:
-    assert len(KnowledgeRetriever(advisor=knowledge_advisor, top_k=1).invoke("loss is nan")) == 1
-    assert KnowledgeRetriever(advisor=knowledge_advisor).invoke("  ") == []
-
-
 @pytest.mark.parametrize("wrong", [{"top_k": 0}, {"top_k": 51}, {"filters": {"colour": "red"}}, {"language": "fr"}])
 def test_a_retriever_with_impossible_options_is_refused(wrong: dict[str, Any], knowledge_advisor: Advisor) -> None:
     with pytest.raises(ValidationError):
         KnowledgeRetriever(advisor=knowledge_advisor, **wrong)
-
-
-def test_many_questions_at_once_in_an_event_loop_find_the_same(retriever: KnowledgeRetriever) -> None:
-    questions = [incident.en for incident in INCIDENTS]
-
-    async def scenario() -> list[list[Document]]:
-        return await asyncio.gather(*(retriever.ainvoke(question) for question in questions))
-
-    assert asyncio.run(scenario()) == [retriever.invoke(question) for question in questions]
-
-
-def test_it_stands_in_a_chain_like_any_runnable(retriever: KnowledgeRetriever) -> None:
-    def named(found: list[Document]) -> list[str | None]:
-        return [document.id for document in found]
-
-    chain = retriever | RunnableLambda(named)
-    assert chain.invoke("KTO loss is nan with vanilla_loss in OpenRLHF")[0] == KTO.case
-    assert len(chain.batch(["loss is nan", "out of memory"])) == 2
 
 
 # --- tools ----------------------------------------------------------------------------------------------------------
@@ -166,11 +133,6 @@ def test_diagnose_gives_a_text_to_read_and_the_whole_answer(tools: dict[str, Bas
     assert answer.answer in message.text
     for citation in answer.citations:
         assert f"[{citation.marker}] {citation.kind} {citation.id}" in message.text
-
-
-def test_diagnose_answers_in_the_language_asked_for(tools: dict[str, BaseTool]) -> None:
-    assert called(tools["diagnose"], question=KTO.zh, files=FILES).artifact.language == "zh"
-    assert called(tools["diagnose"], question=KTO.zh, files=FILES, language="en").artifact.language == "en"
 
 
 def test_diagnose_stores_nothing_and_masks_what_it_repeats(advisor: Advisor) -> None:
@@ -192,10 +154,6 @@ def test_check_gives_a_line_for_each_finding_and_the_report(tools: dict[str, Bas
     assert " Fix: " in line
     chinese = called(tools["check"], files=FILES, language="zh").text
     assert re.search(r"[\u4e00-\u9fff]", chinese)
-
-
-def test_check_of_a_run_that_is_well_says_so(tools: dict[str, BaseTool]) -> None:
-    assert called(tools["check"], files=[{"name": "a.log", "content": "hello\n"}]).text == "no rule fired"
 
 
 def test_search_gives_a_line_for_each_case_with_its_source(tools: dict[str, BaseTool]) -> None:
@@ -235,15 +193,6 @@ def test_all_tools_work_in_an_event_loop(tools: dict[str, BaseTool]) -> None:
     assert KTO.case in diagnosed
     assert KTO.case in found
     assert KTO.rule in checked
-
-
-def test_models_are_told_what_each_argument_is(tools: dict[str, BaseTool]) -> None:
-    from langchain_core.utils.function_calling import convert_to_openai_tool
-
-    for tool in tools.values():
-        shape = convert_to_openai_tool(tool)["function"]
-        assert shape["description"]
-        assert all(field.get("description") for field in shape["parameters"]["properties"].values()), tool.name
 
 
 class Scripted(BaseChatModel):

@@ -12,13 +12,13 @@ from unittest.mock import ANY
 import pytest
 from pydantic import BaseModel, ConfigDict
 
+from tests.every_case import every_case
 from tests.fake_model import NAME, SILENT, FakeModel, Reply, Thought, failing, form
 from tests.service.test_breaker import Clock
 from trainmedic.kb.breaker import State
 from trainmedic.service.llm.chat import ChatModel, Completion, Message, ModelError, ModelOptions, Piece
-from trainmedic.service.llm.endpoint import BYTES_PER_TOKEN, CACHED_COUNTS
+from trainmedic.service.llm.endpoint import BYTES_PER_TOKEN
 from trainmedic.service.llm.errors import BREAKS
-from trainmedic.service.llm.model_calls import ModelCall
 
 KEY = "sk-the-key-nobody-may-read"
 ASKED = (Message(role="system", content="Be short."), Message(role="user", content="Why is the loss NaN?"))
@@ -142,33 +142,22 @@ async def test_calls_of_tools_come_with_the_whole_and_malformed_ones_without_arg
 
 TOO_LONG = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
 FAILURES = [
-    ("slow", SILENT),
-    ("slow", Reply("said", end="hold")),
-    ("slow", failing(504)),
+    ("slow", SILENT), ("slow", Reply("said", end="hold")), ("slow", failing(504)),
     ("refused", failing(401, f"Incorrect API key provided: {KEY}")),
-    ("refused", failing(400, f"bad request with {KEY}")),
-    ("refused", failing(422)),
-    ("overloaded", failing(429)),
-    ("overloaded", failing(503)),
-    ("server_error", failing(500, f"Traceback … {KEY}")),
+    ("refused", failing(400, f"bad request with {KEY}")), ("refused", failing(422)), ("overloaded", failing(429)),
+    ("overloaded", failing(503)), ("server_error", failing(500, f"Traceback … {KEY}")),
     ("server_error", Reply(raw=b'data: {"error": {"message": "the engine died", "code": 500}}\n\n')),
-    ("cut", Reply("said", end="cut")),
-    ("cut", Reply("said", end="unfinished")),
-    ("absent", Reply(end="cut")),
-    ("garbage", Reply()),
-    ("garbage", Reply("", " \n")),
-    ("garbage", Reply(raw=b"<html>Welcome to the proxy</html>")),
-    ("garbage", Reply(raw=b"data: {not json\n\n")),
-    ("garbage", Reply(raw=b"data: [1, 2]\n\n")),
+    ("cut", Reply("said", end="cut")), ("cut", Reply("said", end="unfinished")), ("absent", Reply(end="cut")),
+    ("garbage", Reply()), ("garbage", Reply("", " \n")), ("garbage", Reply(raw=b"<html>Welcome to the proxy</html>")),
+    ("garbage", Reply(raw=b"data: {not json\n\n")), ("garbage", Reply(raw=b"data: [1, 2]\n\n")),
     ("garbage", Reply(raw=b'data: {"choices": [{"text": "another protocol"}]}\n\ndata: [DONE]\n\n')),
     ("garbage", Reply(raw=b'data: {"answer": 42}\n\ndata: [DONE]\n\n')),
-    ("unknown_model", failing(404, "The model `x` does not exist.")),
-    ("too_long", failing(400, TOO_LONG)),
+    ("unknown_model", failing(404, "The model `x` does not exist.")), ("too_long", failing(400, TOO_LONG)),
     ("too_long", Reply(raw=f'data: {{"error": {{"message": "{TOO_LONG}", "code": 400}}}}\n\n'.encode())),
-]
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "reply"), FAILURES)
+@every_case(("kind", "reply"), FAILURES)
 def test_whatever_goes_wrong_is_one_failure_with_its_name(kind: str, reply: Reply) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         await model.name()
@@ -182,26 +171,17 @@ def test_whatever_goes_wrong_is_one_failure_with_its_name(kind: str, reply: Repl
 
 
 FORM_FAILURES = [
-    ("garbage", form({"name": "red"})),
-    ("garbage", form({"name": "red", "depth": "deep"})),
-    ("garbage", form({"name": "red", "depth": 1, "more": True})),
-    ("garbage", form(["red"])),
-    ("garbage", Reply("red, I think")),
-    ("garbage", Reply()),
-    ("garbage", Reply('{"name": "re', finish="length")),
-    ("garbage", Reply(raw=b"<html>")),
-    ("garbage", Reply(raw=b'{"choices": []}')),
-    ("garbage", Reply(raw=b'{"answer": 42}')),
-    ("refused", failing(400, f"no grammar for {KEY}")),
-    ("too_long", failing(400, TOO_LONG)),
-    ("unknown_model", failing(404)),
-    ("overloaded", failing(429)),
-    ("server_error", failing(500)),
-    ("absent", Reply(end="cut")),
-]
+    ("garbage", form({"name": "red"})), ("garbage", form({"name": "red", "depth": "deep"})),
+    ("garbage", form({"name": "red", "depth": 1, "more": True})), ("garbage", form(["red"])),
+    ("garbage", Reply("red, I think")), ("garbage", Reply()), ("garbage", Reply('{"name": "re', finish="length")),
+    ("garbage", Reply(raw=b"<html>")), ("garbage", Reply(raw=b'{"choices": []}')),
+    ("garbage", Reply(raw=b'{"answer": 42}')), ("refused", failing(400, f"no grammar for {KEY}")),
+    ("too_long", failing(400, TOO_LONG)), ("unknown_model", failing(404)), ("overloaded", failing(429)),
+    ("server_error", failing(500)), ("absent", Reply(end="cut")),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "reply"), FORM_FAILURES)
+@every_case(("kind", "reply"), FORM_FAILURES)
 def test_a_form_that_is_not_filled_as_asked_is_the_same_failure(kind: str, reply: Reply) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         found = await failure(filled(model))
@@ -228,19 +208,7 @@ async def test_a_form_that_takes_too_long_is_slow(model: ChatModel, server: Fake
     await server.until_disconnected()
 
 
-def test_where_nobody_listens_the_model_is_absent() -> None:
-    async def scenario() -> None:
-        with FakeModel() as gone:
-            url = gone.url
-        async with chat(url) as model:
-            assert await model.probe() == "absent"
-            assert (await failure(model.name())).kind == "absent"
-            assert (await failure(written(model))).kind == "absent"
-
-    asyncio.run(scenario())
-
-
-@pytest.mark.parametrize("url", ["localhost:8000", "http://\0/v1", "ftp://127.0.0.1/v1", "http://127.0.0.1:99999/v1"])
+@every_case("url", ["localhost:8000", "http://\0/v1", "ftp://127.0.0.1/v1", "http://127.0.0.1:99999/v1"])
 def test_an_address_that_is_none_is_a_failure_like_another(url: str) -> None:
     async def scenario() -> None:
         async with chat(url) as model:
@@ -252,20 +220,14 @@ def test_an_address_that_is_none_is_a_failure_like_another(url: str) -> None:
 
 
 LISTS = [
-    ("unknown_model", ()),
-    ("unknown_model", Reply(raw=b'{"data": [{"id": null}, 3]}')),
-    ("garbage", Reply(raw=b'{"data": null}')),
-    ("garbage", Reply(raw=b"{}")),
-    ("garbage", Reply(raw=b"[]")),
-    ("garbage", Reply(raw=b"<html>")),
-    ("refused", failing(401, KEY)),
-    ("overloaded", failing(429)),
-    ("server_error", failing(500)),
-    ("absent", Reply(end="cut")),
-]
+    ("unknown_model", ()), ("unknown_model", Reply(raw=b'{"data": [{"id": null}, 3]}')),
+    ("garbage", Reply(raw=b'{"data": null}')), ("garbage", Reply(raw=b"{}")), ("garbage", Reply(raw=b"[]")),
+    ("garbage", Reply(raw=b"<html>")), ("refused", failing(401, KEY)), ("overloaded", failing(429)),
+    ("server_error", failing(500)), ("absent", Reply(end="cut")),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "models"), LISTS)
+@every_case(("kind", "models"), LISTS)
 def test_a_list_of_models_that_is_none_is_found_by_the_probe(kind: str, models: Reply | Sequence[str]) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         assert await model.probe() == kind
@@ -294,7 +256,7 @@ def test_the_key_stands_in_no_description_of_the_options() -> None:
 # --- a second try ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("first", [failing(429), failing(500), failing(503), Reply(end="cut")])
+@every_case("first", [failing(429), failing(500), failing(503), Reply(end="cut")])
 def test_what_may_pass_is_tried_once_more_before_the_first_word(first: Reply) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         assert await written(model) == "The loss is NaN [1]."
@@ -310,7 +272,7 @@ async def test_there_is_no_third_try(model: ChatModel, server: FakeModel) -> Non
     assert len(server.texts) == 2
 
 
-@pytest.mark.parametrize("first", [Reply("said", end="cut"), failing(401), failing(404), Reply("")])
+@every_case("first", [Reply("said", end="cut"), failing(401), failing(404), Reply("")])
 def test_what_would_go_wrong_again_or_was_heard_already_is_not_tried_again(first: Reply) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         await failure(written(model))
@@ -350,23 +312,6 @@ def test_after_three_failures_running_nobody_asks_until_a_trial_succeeds() -> No
     against(*[failing(500)] * 6, GOOD, clock=clock)(then)()
 
 
-def test_while_one_tries_the_others_are_refused() -> None:
-    clock = Clock()
-
-    async def then(model: ChatModel, server: FakeModel) -> None:
-        for _ in range(3):
-            await failure(written(model))
-        clock.now += 30
-        trial = asyncio.ensure_future(written(model))
-        await server.until_held()
-        assert (await failure(written(model))).kind == "open"
-        server.release()
-        assert await trial == "yes"
-        assert state_of(model) == "closed"
-
-    against(*[Reply("x", end="cut")] * 3, Reply("yes", end="hold"), clock=clock)(then)()
-
-
 def test_a_trial_that_is_given_up_does_not_shut_the_model_out_for_good() -> None:
     clock = Clock()
 
@@ -387,7 +332,7 @@ def test_a_trial_that_is_given_up_does_not_shut_the_model_out_for_good() -> None
     against(Reply("x", end="hold"), GOOD, clock=clock, concurrency=1)(then)()
 
 
-@pytest.mark.parametrize("reply", [failing(400), failing(404), Reply(""), Reply(raw=b"<html>")])
+@every_case("reply", [failing(400), failing(404), Reply(""), Reply(raw=b"<html>")])
 def test_a_server_that_answers_at_all_is_asked_again(reply: Reply) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         for _ in range(4):
@@ -409,7 +354,7 @@ async def test_whoever_stops_reading_closes_the_connection(model: ChatModel, ser
     assert state_of(model) == "closed"
 
 
-@pytest.mark.parametrize("reply", [Reply("The", end="hold"), SILENT])
+@every_case("reply", [Reply("The", end="hold"), SILENT])
 def test_whoever_is_cancelled_closes_the_connection_and_frees_the_slot(reply: Reply) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         for _ in range(4):  # more than would open the breaker
@@ -468,20 +413,7 @@ async def test_tokens_are_counted_by_the_endpoint_and_each_text_once(model: Chat
     assert asked.body == {"model": NAME, "prompt": asked.body["prompt"], "add_special_tokens": False}
 
 
-@against()
-async def test_no_more_counts_are_kept_than_planned_and_the_latest_used_stay(
-    model: ChatModel, server: FakeModel
-) -> None:
-    many = [f"text {number}" for number in range(60)]
-    model._endpoint._counts.update({bytes([n % 256, n // 256]): 1 for n in range(CACHED_COUNTS)})
-    await model.count(many)
-    assert len(model._endpoint._counts) == CACHED_COUNTS
-    asked = len(server.counted)
-    await model.count(many)
-    assert len(server.counted) == asked
-
-
-@pytest.mark.parametrize(
+@every_case(
     "tokenize",
     [None, failing(500), failing(401), Reply(raw=b"[]"), Reply(raw=b"{}"), Reply(raw=b"<"), Reply(end="cut")],
 )
@@ -505,34 +437,7 @@ def test_where_the_endpoint_cannot_count_tokens_are_estimated_and_it_is_left_alo
     against(fake={"tokenize": tokenize}, clock=clock)(then)()
 
 
-@against(fake={"tokenize": None})
-async def test_text_that_is_no_unicode_can_be_counted(model: ChatModel, server: FakeModel) -> None:
-    assert await model.count(["\ud800"]) == [1]
-
-
 # --- tracing --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("reply", "outcome", "tokens"),
-    [(Reply("The", " loss"), "ok", (100, 2)), (Reply("The", end="cut"), "failed", (0, 0))],
-)
-def test_every_request_is_reported_with_its_outcome_and_its_tokens(
-    reply: Reply, outcome: str, tokens: tuple[int, int]
-) -> None:
-    calls: list[ModelCall] = []
-
-    async def scenario() -> None:
-        with FakeModel(reply) as server:
-            model = ChatModel(ModelOptions(base_url=server.url), on_call=calls.append)
-            with suppress(ModelError):
-                await written(model)
-            await model.aclose()
-
-    asyncio.run(scenario())
-    (call,) = calls
-    assert (call.outcome, call.input_tokens, call.output_tokens) == (outcome, *tokens)
-    assert 0 < (call.first_token_s or 0) <= call.duration_s
 
 
 # --- thinking aloud -------------------------------------------------------------------------------------------------
@@ -542,7 +447,7 @@ VLLM = {"id": NAME, "owned_by": "vllm", "max_model_len": 4096}
 FIELD = "chat_template_kwargs"
 
 
-@pytest.mark.parametrize(
+@every_case(
     "reply",
     [
         Reply("<th", "ink>Hm.</thi", "nk>\n\n", "It", " overflows."),
@@ -557,7 +462,7 @@ def test_what_is_thought_aloud_never_shows(reply: Reply) -> None:
     against(reply)(then)()
 
 
-@pytest.mark.parametrize("reply", [Reply("<think>Hm, ", "well", finish="length"), Reply(*THOUGHT)])
+@every_case("reply", [Reply("<think>Hm, ", "well", finish="length"), Reply(*THOUGHT)])
 def test_a_text_that_is_nothing_but_thought_is_none(reply: Reply) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         assert (await failure(written(model))).kind == "garbage"
@@ -575,7 +480,7 @@ async def test_text_before_a_block_that_only_ends_is_taken_back_and_the_next_suc
     assert await written(model) == "It overflows."
 
 
-@pytest.mark.parametrize("template", ["<think>\n", "<think>\n\n</think>\n\n", ""])
+@every_case("template", ["<think>\n", "<think>\n\n</think>\n\n", ""])
 def test_where_the_template_opens_the_block_not_a_word_of_it_shows(template: str) -> None:
     opened = template == "<think>\n"
 
@@ -616,14 +521,6 @@ async def test_an_endpoint_that_refuses_the_field_is_asked_without_it_and_never_
     assert asked == [True, False, False, False]
 
 
-@against(fake={"refused": FIELD, "forms": [form({"name": "red", "depth": 3})]})
-async def test_a_form_too_is_asked_for_without_the_field_where_it_is_refused(
-    model: ChatModel, server: FakeModel
-) -> None:
-    assert await filled(model) == Colour(name="red", depth=3)
-    assert [FIELD in each.body for each in server.forms] == [True, False]
-
-
 @against(failing(400), failing(400), GOOD, failing(422))
 async def test_what_is_refused_in_either_form_is_refused_and_decides_nothing(
     model: ChatModel, server: FakeModel
@@ -638,21 +535,16 @@ async def test_what_is_refused_in_either_form_is_refused_and_decides_nothing(
 # --- how much room there is -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("listed", "name", "context", "most"),
     [
-        ([VLLM], "", 4096, 900),
-        ([VLLM], NAME, 4096, 900),
-        ([{**VLLM, "max_model_len": 2048}], "", 2048, 512),
-        ([{**VLLM, "max_model_len": 32_768}], "", 8192, 900),
-        ([{**VLLM, "max_model_len": None}], "", 8192, 900),
+        ([VLLM], "", 4096, 900), ([VLLM], NAME, 4096, 900), ([{**VLLM, "max_model_len": 2048}], "", 2048, 512),
+        ([{**VLLM, "max_model_len": 32_768}], "", 8192, 900), ([{**VLLM, "max_model_len": None}], "", 8192, 900),
         ([{"id": "adapter", "parent": NAME, "max_model_len": None}, VLLM], "adapter", 4096, 900),
-        ([VLLM], "another", 8192, 900),
-        ([NAME], "", 8192, 900),
-        (failing(500), "", 8192, 900),
+        ([VLLM], "another", 8192, 900), ([NAME], "", 8192, 900), (failing(500), "", 8192, 900),
         (Reply(raw=b"<html>"), NAME, 8192, 900),
     ],
-)
+)  # fmt: skip
 def test_the_smaller_of_the_settings_and_what_is_served_is_the_room(
     listed: Any, name: str, context: int, most: int
 ) -> None:

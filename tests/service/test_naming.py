@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
+from tests.every_case import every_case
 from tests.service.values import WEIGHTS, case, context, draft_of, evidence, scored
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.parse.pipeline import parse
@@ -28,7 +27,7 @@ def recommended() -> Case:
     return case(sections=sections, frameworks=("trl", "transformers"), rules=())
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("said", "title", "names"),
     [
         ("llamafactory 0.9.3, out of memory", "LLaMA-Factory", {"max_length": "cutoff_len"}),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.glossary.negated import negated_concepts
 from trainmedic.kb.glossary.terms import load_glossary
 
 GLOSSARY = load_glossary()
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("question", "concepts"),
     [
         ("loss nan in DPO, no sequence parallel", {"sequence-parallel"}),
@@ -25,7 +24,7 @@ def test_a_concept_behind_a_negation_is_negated(question: str, concepts: set[str
     assert negated_concepts(question, GLOSSARY) == concepts
 
 
-@pytest.mark.parametrize(
+@every_case(
     "question",
     [
         "no idea why packing gives nan",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.service.agent.option_lookup import catalogue_name, describe_option
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "found"),
     [("trl", "trl"), (" TRL ", "trl"), ("unsloth", "trl"), ("LLaMA-Factory", "llamafactory"), ("swift", "ms-swift")],
 )
@@ -17,8 +16,8 @@ def test_a_catalogue_is_found_under_the_names_that_people_write(name: str, found
     assert catalogue_name("excel") is None
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("framework", catalogue.frameworks())
+@every_case("language", ["en", "zh"])
+@every_case("framework", catalogue.frameworks())
 def test_every_option_of_the_newest_release_is_described_in_both_languages(framework: str, language: str) -> None:
     newest = catalogue.versions(framework)[-1]
     for key in catalogue.keys(framework, newest)[::25]:

@@ -4,51 +4,40 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
+from tests.every_case import every_case
 from tests.service.values import WEIGHTS, case, context, evidence, scored
-from trainmedic.kb.glossary.terms import Glossary, load_glossary
+from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.dialogue.domain import is_out_of_scope
+from trainmedic.service.dialogue.intent import is_out_of_scope
 from trainmedic.service.ranking.diagnose import diagnose
 
-
-@pytest.fixture(scope="module")
-def glossary() -> Glossary:
-    return load_glossary()
+GLOSSARY = load_glossary()
 
 
-def out_of_scope(question: str, glossary: Glossary) -> bool:
-    concepts = {concept: glossary.concepts[concept].kind for concept in glossary.ids(question)}
+def out_of_scope(question: str) -> bool:
+    concepts = {concept: GLOSSARY.concepts[concept].kind for concept in GLOSSARY.ids(question)}
     return is_out_of_scope(question, concepts, parse(question))
 
 
-@pytest.mark.parametrize(
+@every_case(
     "question",
     [
-        "llama.cpp gguf slow",
-        "ollama run qwen2.5:7b only uses the cpu",
+        "llama.cpp gguf slow", "ollama run qwen2.5:7b only uses the cpu",
         "vllm serve throughput is low, how to get more tokens per second?",
         "How do I quantise my model to GGUF Q4_K_M?",
         "langchain: ImportError: cannot import name 'ChatOpenAI' from 'langchain.chat_models'",
-        "how to install CUDA 12.1 on Windows 11",
-        "write me a training script for finetuning qwen on my csv",
-        "my xgboost model has 0.78 accuracy on the titanic set",
-        "tabular classification, loss nan with keras",
-        "ollama 导入 gguf 模型后回答乱码",
-        "llama.cpp 推理太慢了怎么办",
-        "怎么把合并后的模型转成 gguf 给 ollama 用？",
-        "windows 上装 cuda 12.4 一直失败",
-        "帮我写一个 lora 微调脚本",
-        "sglang 部署 deepseek-v3 报 OOM",
+        "how to install CUDA 12.1 on Windows 11", "write me a training script for finetuning qwen on my csv",
+        "my xgboost model has 0.78 accuracy on the titanic set", "tabular classification, loss nan with keras",
+        "ollama 导入 gguf 模型后回答乱码", "llama.cpp 推理太慢了怎么办", "怎么把合并后的模型转成 gguf 给 ollama 用？",
+        "windows 上装 cuda 12.4 一直失败", "帮我写一个 lora 微调脚本", "sglang 部署 deepseek-v3 报 OOM",
         "公司员工培训的知识库用 RAG，检索不准",
     ],
-)
-def test_a_neighbour_of_training_is_out_of_scope(question: str, glossary: Glossary) -> None:
-    assert out_of_scope(question, glossary)
+)  # fmt: skip
+def test_a_neighbour_of_training_is_out_of_scope(question: str) -> None:
+    assert out_of_scope(question)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "question",
     [
         "loss is nan after 200 steps",
@@ -64,8 +53,8 @@ def test_a_neighbour_of_training_is_out_of_scope(question: str, glossary: Glossa
         "写了一个 reward 函数，奖励一直是 0",
     ],
 )
-def test_training_that_mentions_them_is_not(question: str, glossary: Glossary) -> None:
-    assert not out_of_scope(question, glossary)
+def test_training_that_mentions_them_is_not(question: str) -> None:
+    assert not out_of_scope(question)
 
 
 def test_out_of_scope_no_case_is_named_however_alike_it_sounds() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.eval.outside.split import READ, UNSEEN_FAMILIES, side
+from tests.eval.outside.split import UNSEEN_FAMILIES, side
+from tests.every_case import every_case
 from tests.service.test_evaluate import answer as answer_with
 from tests.service.values import both, case
 from trainmedic.kb.errors import InvalidRequest
@@ -26,18 +27,15 @@ from trainmedic.service.evaluation.outside import (
     Scorer,
     ask_all,
     aurc,
-    coverage_at,
-    incident_of,
     lower_bound,
     mentions,
     outside_figures,
-    outside_table,
     passages,
     read_incidents,
     risk_coverage,
     was_given,
 )
-from trainmedic.service.evaluation.replay import MESSAGES, replay, replay_table, replies
+from trainmedic.service.evaluation.replay import MESSAGES, replay, replies
 
 FOLDER = Path("tests/eval/outside")
 
@@ -99,31 +97,20 @@ def scorer(*pages: Case) -> Scorer:
 # What counts as mentioned
 
 
-def test_an_alternative_must_begin_a_word() -> None:
-    assert not mentions("300 steps", (("eps",),))
-    assert mentions("adam eps=1e-8", (("eps",),))
-    assert mentions("steps, then eps", (("eps",),))
-
-
-def test_an_ending_may_differ() -> None:
-    assert mentions("the gradients overflow", (("gradient",),))
-
-
-def test_blanks_hyphens_underscores_and_case_are_one() -> None:
-    assert mentions("Pad_Token", (("pad-token",),))
-    assert mentions("pad\n  token", (("PAD TOKEN",),))
-
-
-def test_chinese_needs_no_word_boundary() -> None:
-    assert mentions("把填充标记改掉", (("填充",),))
-    assert mentions("用bf16训练", (("bf16",),))
-
-
-def test_every_group_must_be_mentioned_by_one_alternative() -> None:
-    groups = (("pad token", "padding"), ("eos",))
-    assert mentions("padding hides EOS", groups)
-    assert not mentions("padding and pad token", groups)
-    assert not mentions("nothing", (("",),))
+@every_case(
+    ("text", "groups", "found"),
+    [
+        ("300 steps", (("eps",),), False), ("steps, then eps", (("eps",),), True),
+        ("the gradients overflow", (("gradient",),), True), ("Pad_Token", (("pad-token",),), True),
+        ("pad\n  token", (("PAD TOKEN",),), True), ("把填充标记改掉", (("填充",),), True),
+        ("用bf16训练", (("bf16",),), True), ("padding hides EOS", (("pad token", "padding"), ("eos",)), True),
+        ("padding and pad token", (("pad token", "padding"), ("eos",)), False), ("nothing", (("",),), False),
+    ],
+)  # fmt: skip
+def test_every_group_must_be_mentioned_by_one_alternative_that_begins_a_word(
+    text: str, groups: tuple[tuple[str, ...], ...], found: bool
+) -> None:
+    assert mentions(text, groups) is found
 
 
 # What a page states
@@ -135,10 +122,7 @@ def test_words_scattered_over_paragraphs_prove_nothing() -> None:
 
 
 def test_a_paragraph_is_judged_with_title_and_fix() -> None:
-    assert passages(page("p", "one\n\ntwo", "set eos"))[:2] == (
-        "title of p\none\nset eos",
-        "title of p\ntwo\nset eos",
-    )
+    assert passages(page("p", "one\n\ntwo", "set eos"))[:2] == ("title of p\none\nset eos", "title of p\ntwo\nset eos")
     assert scorer(page("p", "The pad token is wrong.", "set eos")).right(incident().required) == {"p"}
 
 
@@ -167,11 +151,6 @@ def test_a_thread_that_a_page_names_as_its_source_is_marked() -> None:
         assert scorer().result(incident(thread=thread), "en", answer(view("right"))).cited is cited
 
 
-def test_without_required_words_nothing_is_right() -> None:
-    assert scorer().right(()) == frozenset()
-    assert not scorer().states(view("right", level="mechanism"), ())
-
-
 # Results
 
 
@@ -180,12 +159,6 @@ def test_a_result_holds_the_first_right_place() -> None:
     assert (result.rank, result.mechanism_rank) == (3, 2)
     assert (result.confidence, result.score, result.covered) == ("medium", 0.7, True)
     assert not result.first
-    assert not result.answered
-
-
-def test_first_is_not_answered_without_the_verdict() -> None:
-    result = scorer().result(incident(), "en", answer(view("right"), verdict="need_input"))
-    assert result.first
     assert not result.answered
 
 
@@ -250,13 +223,11 @@ def test_figures_count_what_they_say() -> None:
     must_not = incident("must-not", expect="no_fault", required=(), mechanism=())
     figures = outside_figures(
         [
-            outcome("a", "right", confidence="high", score=0.95),
-            outcome("b", "wrong", "right"),
-            outcome("c", "alike", verdict="need_input", confidence="low", score=0.2),
-            outcome("d", verdict="no_fault"),
+            outcome("a", "right", confidence="high", score=0.95), outcome("b", "wrong", "right"),
+            outcome("c", "alike", verdict="need_input", confidence="low", score=0.2), outcome("d", verdict="no_fault"),
             scorer().result(must_not, "en", answer(view("wrong"))),
         ]
-    )
+    )  # fmt: skip
     assert figures.first == Share(right=1, total=4)
     assert figures.in_three == Share(right=2, total=4)
     assert figures.first_and_answered == Share(right=1, total=4)
@@ -271,16 +242,6 @@ def test_figures_count_what_they_say() -> None:
     assert figures.aurc == pytest.approx((0 + 1 / 2 + 2 / 3 + 3 / 4) / 4)
 
 
-def test_the_table_names_families_kinds_and_languages() -> None:
-    text = outside_table([outcome("a", "right", score=0.9), outcome("b", "wrong", score=0.3)])
-    heads = [line.split("  ")[0].strip() for line in text.splitlines()]
-    assert heads[1:3] == ["all", "asked in en"]
-    assert heads[3:7] == ["thread cited by a page", "thread not cited", "family trl", "kind setting"]
-    assert "0.50 → 0.000" in text
-    assert "1.00 → 0.500" in text
-    assert "coverage at a risk of at most 0.05: 0.500" in text
-
-
 def test_the_risk_coverage_curve_takes_ties_as_one_step() -> None:
     curve = risk_coverage([(0.9, True), (0.5, False), (0.5, True), (0.1, False)])
     assert [coverage for coverage, _ in curve] == [0.25, 0.75, 1.0]
@@ -292,12 +253,6 @@ def test_the_area_is_zero_if_all_is_right_and_the_error_rate_if_scores_say_nothi
     assert aurc([(0.9, True), (0.2, True)]) == 0.0
     assert aurc([(0.5, True), (0.5, False), (0.5, False), (0.5, True)]) == 0.5
     assert aurc([(0.9, True), (0.1, False)]) < aurc([(0.1, True), (0.9, False)])
-
-
-def test_coverage_at_a_risk_may_lie_behind_a_worse_point() -> None:
-    curve = ((0.1, 0.2), (0.5, 0.05), (1.0, 0.3))
-    assert coverage_at(curve, 0.05) == 0.5
-    assert coverage_at(curve, 0.01) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -375,16 +330,6 @@ def test_what_a_reporter_can_send() -> None:
     assert replies("log", known) == ()
 
 
-def test_the_replay_table_counts_turns_and_facts() -> None:
-    program = Reporter("trl 0.15.2", ("version:trl", "dataset"))
-    text = replay_table(replay([incident(later={"framework_version": "0.15.2"}), incident("b")], program, scorer()))
-    assert "the reporter could reply          0.500 (1/2)" in text
-    assert "facts asked for that came up      0.250 (1/4)" in text
-    assert "turned right, of those replied to 1.000 (1/1)" in text
-    assert "  after 1 message: 1" in text
-    assert "0.000 (0/1) before, 1.000 (1/1) after" in text
-
-
 # The split and the data
 
 
@@ -403,27 +348,6 @@ def test_a_wrong_line_is_named(tmp_path: Path) -> None:
     path.write_text('{"id": "x"}\n', encoding="utf-8")
     with pytest.raises(InvalidRequest, match=r"incidents\.jsonl:1"):
         read_incidents(path)
-
-
-def test_an_incident_is_read_from_json() -> None:
-    data: Mapping[str, object] = {
-        "id": "x",
-        "thread": "https://example.org/x",
-        "family": "trl",
-        "language": "zh",
-        "question": {"en": "q", "zh": "问"},
-        "attachments": [{"name": "a.log", "content": "nan"}],
-        "expect": "cause",
-        "cause": {"en": "c", "zh": "因"},
-        "required": [["a", "b"], ["c"]],
-        "mechanism": [["a"]],
-        "kind": "setting",
-        "more": ["https://example.org/y"],
-    }
-    read = incident_of(data)
-    assert read.required == (("a", "b"), ("c",))
-    assert read.ask().question == "问"
-    assert read.ask("en").attachments[0].content == "nan"
 
 
 def violations(incidents: Mapping[str, tuple[Incident, ...]]) -> Counter[str]:
@@ -465,16 +389,3 @@ def test_the_data_is_sound() -> None:
     assert {one.language for one in everything} == {"en", "zh"}
     families = {name: {one.family for one in members} for name, members in incidents.items()}
     assert not families["tuning"] & UNSEEN_FAMILIES
-
-
-def test_a_sample_that_was_read_is_for_tuning() -> None:
-    unseen = next(f"https://example.org/{n}" for n in range(99) if side("trl", f"https://example.org/{n}") == "unseen")
-    assert side("trl", unseen, f"{READ[0]}trl-01") == "tuning"
-
-
-def test_violations_are_seen() -> None:
-    one = incident(thread="https://example.org/t")
-    other = "unseen" if side("trl", one.thread) == "tuning" else "tuning"
-    found = violations({other: (one, replace(one, required=((),), later={"log": ""}))})
-    expected = {"on the other side": 2, "empty group": 1, "empty fact": 1, "id twice": 1, "thread twice": 1}
-    assert found == Counter(expected)

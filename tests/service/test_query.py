@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.service.values import evidence, finding, span
 from trainmedic.kb.glossary.terms import load_glossary
-from trainmedic.kb.language import language_of
 from trainmedic.kb.model.evidence import Evidence, Traceback
 from trainmedic.kb.model.report import Report, Status
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.dialogue.query import FACT_WEIGHT, MAX_QUESTION, Query, build_query
+from trainmedic.service.dialogue.query import FACT_WEIGHT, Query, build_query
 
 GLOSSARY = load_glossary()
 
 
 def query(question: str, found: Evidence | None = None, report: Report | None = None) -> Query:
     return build_query(found or Evidence(question=question), report or Report(), question, glossary=GLOSSARY)
-
-
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("loss is nan", "en"),
-        ("kto 训练 loss 变成 nan，怎么办", "zh"),
-        ("My loss is NaN since I upgraded transformers; the log says 损失", "en"),
-        ("", "en"),
-        ("?!", "en"),
-    ],
-)
-def test_the_language_is_that_of_the_words(text: str, language: str) -> None:
-    assert language_of(text) == language
 
 
 def test_a_chinese_question_is_embedded_with_its_english_gist() -> None:
@@ -57,7 +40,6 @@ def test_the_facts_of_the_paste_count_less_than_the_words_of_the_question() -> N
     assert made.terms["openrlhf"] == FACT_WEIGHT < made.terms["gradient"]
     assert made.facets.framework == "openrlhf"
     assert made.facets.signals == {"loss_nan"}
-    assert made.facets.settings == {"bad"}
 
 
 def test_the_root_exception_is_searched_for() -> None:
@@ -72,11 +54,3 @@ def test_only_rules_that_fired_bring_their_cases() -> None:
     unsure = finding("rule-b", Status.CANNOT_TELL, cases=("case-b",))
     made = query("x", report=Report(findings=(finding(cases=("case-a", "case-c")), unsure)))
     assert made.fired == ("case-a", "case-c")
-
-
-def test_a_question_without_end_is_cut() -> None:
-    assert len(query("nan " * 100_000).text) <= MAX_QUESTION
-
-
-def test_nothing_asked_is_a_query_without_terms() -> None:
-    assert query("").terms == {}

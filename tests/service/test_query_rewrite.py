@@ -11,7 +11,7 @@ import pytest
 from tests.fake_model import SILENT, FakeModel, Reply, failing, form
 from trainmedic.service.llm import query_rewrite
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
-from trainmedic.service.llm.query_rewrite import CACHED_QUERIES, INSTRUCTION, MAX_QUESTION, rewritten_query
+from trainmedic.service.llm.query_rewrite import INSTRUCTION, MAX_QUESTION, rewritten_query
 
 GOOD = form({"question": "DPO loss is NaN", "symptoms": ["loss NaN", " grad_norm inf ", "", "loss NaN"]})
 
@@ -54,26 +54,6 @@ async def test_the_question_is_returned_with_its_symptoms_one_per_line(model: Ch
 async def test_the_same_question_is_rewritten_once(model: ChatModel, server: FakeModel) -> None:
     said = [await rewritten_query(question, model) for question in ("loss nan", "  loss nan\n", "loss nan")]
     assert len(set(said)) == len(server.forms) == 1
-
-
-@against(GOOD)
-async def test_each_model_has_its_own_cache(model: ChatModel, server: FakeModel) -> None:
-    await rewritten_query("loss nan", model)
-    other = ChatModel(ModelOptions(base_url=server.url, name="other"))
-    await rewritten_query("loss nan", other)
-    await other.aclose()
-    assert len(server.forms) == 2
-
-
-@against(GOOD)
-async def test_the_cache_is_bounded_and_keeps_the_latest_used(model: ChatModel, server: FakeModel) -> None:
-    await rewritten_query("first", model)
-    query_rewrite._cache.update({("elsewhere", "", str(number)): "x" for number in range(CACHED_QUERIES - 1)})
-    await rewritten_query("first", model)
-    await rewritten_query("second", model)
-    assert len(query_rewrite._cache) == CACHED_QUERIES
-    await rewritten_query("first", model)
-    assert len(server.forms) == 2
 
 
 @pytest.mark.parametrize("question", ["", "  \n "])

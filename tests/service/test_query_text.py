@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
-from trainmedic.kb.glossary.terms import Glossary, load_glossary
+from tests.every_case import every_case
+from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.dialogue.query_text import query_text
+from trainmedic.service.dialogue.intent import query_text
 from trainmedic.service.dialogue.request import Ask
+
+GLOSSARY = load_glossary()
 
 SCRIPT = (
     "import torch\nfrom transformers import AutoModelForCausalLM, TrainingArguments\n"
@@ -21,44 +22,37 @@ FILES = (Attachment(name="run.py", content=SCRIPT), Attachment(name="log.jsonl",
 TRACE = 'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\nValueError: bad batch\n'
 
 
-@pytest.fixture(scope="module")
-def glossary() -> Glossary:
-    return load_glossary()
+def test_a_question_with_a_symptom_stays_as_it_is() -> None:
+    assert query_text("loss is nan from step 2", parse("", FILES), GLOSSARY) == "loss is nan from step 2"
 
 
-def test_a_question_with_a_symptom_stays_as_it_is(glossary: Glossary) -> None:
-    assert query_text("loss is nan from step 2", parse("", FILES), glossary) == "loss is nan from step 2"
-
-
-@pytest.mark.parametrize("question", ["", "why does my run fail?", "为什么训练失败了？"])
-def test_an_open_question_is_about_what_the_log_shows(question: str, glossary: Glossary) -> None:
-    found = query_text(question, parse(question, FILES), glossary)
+@every_case("question", ["", "why does my run fail?", "为什么训练失败了？"])
+def test_an_open_question_is_about_what_the_log_shows(question: str) -> None:
+    found = query_text(question, parse(question, FILES), GLOSSARY)
     assert found.startswith(question)
     assert "grad norm nan" in found
 
 
-def test_what_ray_guesses_about_a_dead_worker_is_not_asked_about(glossary: Glossary) -> None:
+def test_what_ray_guesses_about_a_dead_worker_is_not_asked_about() -> None:
     guesses = (
         "There are some potential root causes. (1) The process is killed by SIGKILL by OOM killer due to high memory "
         "usage. (2) ray stop --force is called. (3) The worker is crashed unexpectedly due to SIGSEGV or other "
         "unexpected errors."
     )
     question = f"verl hangs, then: the worker exits. {guesses} what now?"
-    assert query_text(question, parse(question), glossary) == "verl hangs, then: the worker exits.  . what now?"
+    assert query_text(question, parse(question), GLOSSARY) == "verl hangs, then: the worker exits.  . what now?"
 
 
-def test_the_root_exception_is_put_into_words(glossary: Glossary) -> None:
-    assert "ValueError: bad batch" in query_text("", parse("", (Attachment(name="x.log", content=TRACE),)), glossary)
+def test_the_root_exception_is_put_into_words() -> None:
+    assert "ValueError: bad batch" in query_text("", parse("", (Attachment(name="x.log", content=TRACE),)), GLOSSARY)
 
 
-def test_a_healthy_log_adds_nothing(glossary: Glossary) -> None:
+def test_a_healthy_log_adds_nothing() -> None:
     healthy = "\n".join(f"{{'loss': {2 - n / 50}, 'grad_norm': 1.0, 'step': {n}}}" for n in range(1, 30))
-    assert query_text("", parse("", (Attachment(name="x.log", content=healthy),)), glossary) == ""
+    assert query_text("", parse("", (Attachment(name="x.log", content=healthy),)), GLOSSARY) == ""
 
 
-@pytest.mark.parametrize(
-    ("question", "language"), [("", "en"), ("why does it fail?", "en"), ("为什么训练失败了？", "zh")]
-)
+@every_case(("question", "language"), [("", "en"), ("why does it fail?", "en"), ("为什么训练失败了？", "zh")])
 def test_files_alone_are_diagnosed(question: str, language: str, knowledge_advisor: Advisor) -> None:
     answer = knowledge_advisor.ask(Ask(question=question, attachments=FILES))
     assert answer.verdict == "answered"
@@ -75,17 +69,17 @@ BLOCKS = (
 )
 
 
-@pytest.mark.parametrize("block", BLOCKS)
-def test_a_block_pasted_into_the_question_is_not_what_is_asked(block: str, glossary: Glossary) -> None:
+@every_case("block", BLOCKS)
+def test_a_block_pasted_into_the_question_is_not_what_is_asked(block: str) -> None:
     question = f"{ASKED}\n\n{block}\n"
-    assert query_text(question, parse(question), glossary).split() == ASKED.split()
+    assert query_text(question, parse(question), GLOSSARY).split() == ASKED.split()
 
 
-def test_a_line_of_options_is_part_of_the_question(glossary: Glossary) -> None:
+def test_a_line_of_options_is_part_of_the_question() -> None:
     question = "training fails with nan:\ndeepspeed train.py --offload_param cpu"
-    assert query_text(question, parse(question), glossary) == question
+    assert query_text(question, parse(question), GLOSSARY) == question
 
 
-def test_a_question_that_is_a_paste_alone_is_kept(glossary: Glossary) -> None:
+def test_a_question_that_is_a_paste_alone_is_kept() -> None:
     question = f"{BLOCKS[1]}\n"
-    assert BLOCKS[1] in query_text(question, parse(question), glossary)
+    assert BLOCKS[1] in query_text(question, parse(question), GLOSSARY)

@@ -22,7 +22,6 @@ from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.memory import Memory
-from trainmedic.ui.channels.question import wants_audit
 from trainmedic.ui.chat.texts import examples
 
 KTO = examples("en")[0]
@@ -121,12 +120,6 @@ def test_a_conversation_is_read_by_the_reader_given_and_each_text_once(knowledge
     texts = ["".join((question, *(str(file.content) for file in files))) for question, files in once.read]
     assert any("micro_train_batch_size 2" in text for text in texts), "what is supposed"
     assert any(text == CONVERSATION[1][0] for text in texts), "what is reported"
-
-
-def test_a_bots_message_without_words_is_read_by_the_reader_given() -> None:
-    reader = Counting()
-    assert wants_audit("", [Attachment(name="pip.txt", content="trl==0.18.0\n")], reader)
-    assert len(reader.read) == 1
 
 
 def test_the_oldest_readings_are_forgotten_and_failures_are_not_kept() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from trainmedic.service.llm.reasoning_filter import ReasoningFilter, without_reasoning
 
 SIZES = [1, 2, 3, 7, 1000]
@@ -23,8 +23,8 @@ def shown(text: str, size: int, *, opened: bool = False, whole: bool = True) -> 
     return said + thoughts.end(whole=whole)
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize(
+@every_case("size", SIZES)
+@every_case(
     ("text", "left"),
     [
         ("<think>Let me see.</think>\n\nIt overflows [1].", "It overflows [1]."),
@@ -45,7 +45,7 @@ def test_reasoning_blocks_are_removed(text: str, left: str, size: int) -> None:
     assert without_reasoning(text) == left
 
 
-@pytest.mark.parametrize("size", SIZES)
+@every_case("size", SIZES)
 def test_if_the_prompt_opens_the_block_nothing_shows_before_it_is_closed(size: int) -> None:
     thoughts = ReasoningFilter(opened=True)
     text = "Let me see. The loss"
@@ -55,7 +55,7 @@ def test_if_the_prompt_opens_the_block_nothing_shows_before_it_is_closed(size: i
     assert thoughts.end() == ""
 
 
-@pytest.mark.parametrize("size", SIZES)
+@every_case("size", SIZES)
 def test_a_complete_text_that_closes_no_block_was_no_reasoning(size: int) -> None:
     assert shown("It overflows [1].", size, opened=True) == "It overflows [1]."
     assert shown("It overflows and", size, opened=True, whole=False) == ""

@@ -57,11 +57,6 @@ def test_a_hit_says_what_found_it(index: Index) -> None:
     assert hit.lexical_rank == 1
 
 
-def test_the_same_question_gives_the_same_hits(index: Index) -> None:
-    first = retrieve(query("out of memory"), index, HashEmbedder())
-    assert all(retrieve(query("out of memory"), index, HashEmbedder()) == first for _ in range(5))
-
-
 def test_an_embedder_that_knows_no_word_has_no_vote(index: Index) -> None:
     hits = retrieve(query("训练卡住不动了"), index, Blind())
     assert hits[0].case_id == "nccl-hang"
@@ -120,7 +115,3 @@ def test_a_filter_looks_beyond_the_first_chunks(tmp_path: Path) -> None:
     known = {one.id: one for one in pages.cases}
     hits = retrieve(query("loss nan"), index, HashEmbedder(), cases=known, filters={"framework": "verl"})
     assert [hit.case_id for hit in hits] == ["quiet"]
-
-
-def test_no_more_hits_than_asked_for(index: Index) -> None:
-    assert len(retrieve(query("training loss nan out of memory"), index, HashEmbedder(), top_k=2)) == 2

@@ -9,7 +9,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.source import Limits
 from trainmedic.kb.serialization import plain
-from trainmedic.service.answer.series import MAX_POINTS, MAX_SERIES, series_views, thinned
+from trainmedic.service.answer.series import MAX_POINTS, series_views, thinned
 
 
 def log(*rows: Mapping[str, object]) -> Attachment:
@@ -50,10 +50,6 @@ def test_the_step_where_the_loss_breaks_is_marked() -> None:
 def test_a_healthy_run_has_no_mark() -> None:
     rows = [{"loss": 2.0 - n / 100, "grad_norm": 1.0, "step": n} for n in range(1, 30)]
     assert {view.marked for view in series_views(parse("", (log(*rows),)))} == {None}
-
-
-def test_two_points_are_no_curve() -> None:
-    assert series_views(parse("", (log({"loss": 1.0, "step": 1}, {"loss": 0.9, "step": 2}),))) == ()
 
 
 def test_a_question_without_a_log_has_no_series() -> None:
@@ -99,9 +95,3 @@ def test_a_loss_that_the_log_filter_prints_as_zero_is_known() -> None:
     rows += [{"loss": 0.0, "grad_norm": 0.1, "step": 7}]
     loss = series_views(parse("", (log(*rows),)))[0]
     assert [loss.steps[place] for place in loss.hidden] == [5, 6]
-
-
-def test_there_are_at_most_so_many_series() -> None:
-    names = ("loss", "grad_norm", "reward", "kl", "entropy", "rewards/margins", "rewards/chosen", "logps/chosen")
-    rows = [{**{name: float(n) for name in names}, "learning_rate": 1e-5, "step": n} for n in range(1, 6)]
-    assert len(series_views(parse("", (log(*rows),)))) == MAX_SERIES

@@ -73,11 +73,6 @@ def test_a_quoted_text_cannot_pass_for_a_citation_a_link_or_a_tag(with_threads: 
     assert "<b>" not in body
 
 
-def test_the_section_speaks_the_language_of_the_question(with_threads: Advisor) -> None:
-    section = ask(with_threads, language="zh").sections[-1]
-    assert (section.heading, "维护者" in section.body) == ("类似的报告（导入的内容，未经审核）", True)
-
-
 def test_a_thread_of_no_known_cause_changes_neither_verdict_nor_first_cause(
     advisor: Advisor, with_threads: Advisor
 ) -> None:
@@ -92,11 +87,7 @@ def test_a_thread_that_a_case_cites_speaks_for_this_case_and_is_never_high(advis
     thread = replace(HANG, url=case.sources[0].url)
     store = threads_of(Settings(data_dir=tmp_path), knowledge.embedder)
     sync(
-        "tracker",
-        [thread],
-        store,
-        Local(knowledge.embedder.vectors),
-        lambda vector: mechanisms_near(vector, knowledge),
+        "tracker", [thread], store, Local(knowledge.embedder.vectors), lambda vector: mechanisms_near(vector, knowledge)
     )
     _, context = Advisor(replace(knowledge, threads=store), parse).candidates(Ask(question=QUESTION))
     report = context.reported(case.id)
@@ -111,13 +102,6 @@ def test_an_unresolved_thread_speaks_for_nothing(advisor: Advisor, tmp_path: Pat
     sync("tracker", [OPEN], store, Local(knowledge.embedder.vectors), lambda vector: mechanisms_near(vector, knowledge))
     _, context = Advisor(replace(knowledge, threads=store), parse).candidates(Ask(question=QUESTION))
     assert ([item.thread.key for item in context.similar], context.reports) == (["2"], {})
-
-
-def test_what_is_not_asked_about_a_fault_gets_no_reports(with_threads: Advisor) -> None:
-    assert (
-        ask(with_threads, "Which logo does the login page have, and why is it too small?").sections[-1].kind
-        != "similar"
-    )
 
 
 def test_a_thread_is_taken_for_what_the_nearest_pages_are_about(with_threads: Advisor) -> None:

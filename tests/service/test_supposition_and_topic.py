@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmedic.kb.glossary.terms import Glossary, load_glossary
+from tests.every_case import every_case
+from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.dialogue.intent import Relation
 from trainmedic.service.dialogue.supposition import supposition_in, with_counterparts
 from trainmedic.service.dialogue.topic import relation_of, topic_of
+
+GLOSSARY = load_glossary()
 
 FOLLOWING = [
     ("what about with ZeRO-2 instead?", {"zero_stage": "2"}),
@@ -52,22 +54,11 @@ FOLLOWING = [
     ("what if I use zero2 and a micro batch of 4", {"zero_stage": "2", "micro_batch": "4"}),
 ]
 FACTS = [
-    "transformers is 4.43",
-    "transformers 4.43.1, torch 2.3",
-    "ZeRO-3, 8 GPUs",
-    "It is ZeRO-2 with 8 GPUs.",
-    "I already tried eager attention, still nan",
-    "I switched to ZeRO-2 and now it hangs",
-    "换成 eager 之后还是 nan",
-    "试过 zero2 了，没用",
-    "用的是 transformers 4.44.2",
-    "why does eager attention help?",
-    "how do I set zero stage 2?",
-    "thanks, that worked",
-    "micro batch is 1, bf16",
-    "怎么把 attention 改成 eager",
-    "",
-]
+    "transformers is 4.43", "transformers 4.43.1, torch 2.3", "ZeRO-3, 8 GPUs", "It is ZeRO-2 with 8 GPUs.",
+    "I already tried eager attention, still nan", "I switched to ZeRO-2 and now it hangs", "换成 eager 之后还是 nan",
+    "试过 zero2 了，没用", "用的是 transformers 4.44.2", "why does eager attention help?", "how do I set zero stage 2?",
+    "thanks, that worked", "micro batch is 1, bf16", "怎么把 attention 改成 eager", "",
+]  # fmt: skip
 FOLLOWING += [
     ("ok and without --vanilla_loss?", {"vanilla_loss": "unset"}),
     ("without vanilla_loss?", {"vanilla_loss": "unset"}),
@@ -89,46 +80,37 @@ FIRST = [
 ]
 
 
-@pytest.fixture(scope="module")
-def glossary() -> Glossary:
-    return load_glossary()
-
-
-@pytest.mark.parametrize(("message", "changes"), FOLLOWING)
-def test_a_supposed_change_is_found_in_a_message_that_follows(
-    glossary: Glossary, message: str, changes: dict[str, str]
-) -> None:
-    found = supposition_in(message, glossary, follows=True)
+@every_case(("message", "changes"), FOLLOWING)
+def test_a_supposed_change_is_found_in_a_message_that_follows(message: str, changes: dict[str, str]) -> None:
+    found = supposition_in(message, GLOSSARY, follows=True)
     assert found is not None
     assert dict(found.changes) == changes
     assert found.alone
 
 
-@pytest.mark.parametrize("message", FACTS)
-def test_a_fact_a_report_or_another_question_supposes_nothing(glossary: Glossary, message: str) -> None:
-    assert supposition_in(message, glossary, follows=True) is None
+@every_case("message", FACTS)
+def test_a_fact_a_report_or_another_question_supposes_nothing(message: str) -> None:
+    assert supposition_in(message, GLOSSARY, follows=True) is None
 
 
-@pytest.mark.parametrize(("message", "changes"), FIRST)
-def test_a_first_message_supposes_only_in_so_many_words(
-    glossary: Glossary, message: str, changes: dict[str, str] | None
-) -> None:
-    found = supposition_in(message, glossary, follows=False)
+@every_case(("message", "changes"), FIRST)
+def test_a_first_message_supposes_only_in_so_many_words(message: str, changes: dict[str, str] | None) -> None:
+    found = supposition_in(message, GLOSSARY, follows=False)
     assert (dict(found.changes) if found else None) == changes
 
 
-def test_what_is_said_beside_the_supposition_stays(glossary: Glossary) -> None:
+def test_what_is_said_beside_the_supposition_stays() -> None:
     message = "transformers is 4.43.1\nwhat about ZeRO-2?"
-    found = supposition_in(message, glossary, follows=True)
+    found = supposition_in(message, GLOSSARY, follows=True)
     assert found is not None
     assert not found.alone
     assert found.rest.strip() == "transformers is 4.43.1"
     assert len(found.rest) == len(message)
 
 
-def test_a_pasted_option_is_no_supposition_even_beside_one(glossary: Glossary) -> None:
+def test_a_pasted_option_is_no_supposition_even_beside_one() -> None:
     message = "what about this?\n--zero_stage 2 \\\nattn_implementation: eager\n"
-    assert supposition_in(message, glossary, follows=True) is None
+    assert supposition_in(message, GLOSSARY, follows=True) is None
 
 
 @given(st.text(max_size=300), st.booleans())
@@ -144,7 +126,7 @@ def test_bf16_takes_the_place_of_an_fp16_that_is_on() -> None:
     assert with_counterparts({"bf16": "true", "fp16": "false"}, full.run) == {"bf16": "true"}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("message", "relation"),
     [
         ("different question: my GRPO reward is flat", Relation.NEW_TOPIC),
@@ -166,6 +148,3 @@ def test_bf16_takes_the_place_of_an_fp16_that_is_on() -> None:
 def test_a_message_goes_on_or_begins_anew(message: str, relation: Relation) -> None:
     before = topic_of(parse("my openrlhf KTO run: the loss is nan from step 1"), GLOSSARY)
     assert relation_of(topic_of(parse(message), GLOSSARY), before) == relation
-
-
-GLOSSARY = load_glossary()

@@ -20,7 +20,6 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.metrics import Metrics
-from trainmedic.service.llm.model_calls import recorded
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.app import build_model
@@ -167,16 +166,6 @@ def test_a_model_that_fails_is_a_failed_span_without_what_it_said(
 
 def written(spans: InMemorySpanExporter) -> str:
     return "\n".join(span.to_json() for span in spans.get_finished_spans())
-
-
-@pytest.mark.parametrize(
-    ("url", "port"), [("https://host/v1", 443), ("http://host/v1", 80), ("https://host:8443/v1", 8443)]
-)
-def test_a_call_names_the_port_of_its_server(url: str, port: int, spans: InMemorySpanExporter) -> None:
-    with recorded("a model", url, 1, lambda call: None):
-        pass
-    (span,) = spans.get_finished_spans()
-    assert (attributes(span)["server.address"], attributes(span)["server.port"]) == ("host", port)
 
 
 def test_a_service_says_in_the_format_of_its_log_where_it_listens(

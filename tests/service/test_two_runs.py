@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
+from tests.every_case import every_case
 from tests.test_run_diff import BAD, GOOD, PACKAGES, log
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
@@ -23,7 +22,7 @@ FILES = (
 )
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("question", "names", "works", "fails"),
     [
         ("what differs?", ("good.yaml", "bad.yaml"), "good.yaml", "bad.yaml"),
@@ -40,7 +39,7 @@ def test_the_side_of_a_file_is_in_its_name_or_in_the_question(
     assert sides_of(question, names) == {works: "works", fails: "fails"}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("question", "names"),
     [
         ("loss is nan", ("train.yaml", "train.log")),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from tests.service.values import both, case, finding
 from tests.shipped import shipped_cases
 from trainmedic.kb.frameworks.catalogue import is_option
@@ -112,7 +113,7 @@ def test_markers_of_no_source_are_removed_and_counted() -> None:
     assert got.stats["unknown_markers"] == 2
 
 
-@pytest.mark.parametrize("group", ["[1, 3]", "[1][3]", "[1] [3]", "[1，3]", "[1、3]"])
+@every_case("group", ["[1, 3]", "[1][3]", "[1] [3]", "[1，3]", "[1、3]"])
 def test_markers_in_groups_are_read(group: str) -> None:
     got = english(f"`--torch_dtype float16` makes adam_epsilon 1e-8 round to zero in half precision {group}.")
     assert got.text.endswith("[1][3]")
@@ -158,24 +159,21 @@ def test_marks_alone_say_nothing() -> None:
 # --- names and numbers -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("sentence", "flagged"),
     [
         ("Set `--magic_fix_everything` and rerun.", ["--magic_fix_everything"]),
         ("Set --super-loss-guard to get rid of it.", ["--super-loss-guard"]),
         ("Use magic_fix_everything here.", ["magic_fix_everything"]),
-        ("It is gone in transformers 9.99.1.", ["9.99.1"]),
-        ("It is gone in v9.99.", ["v9.99"]),
-        ("It needs 3.7e-9 here.", ["3.7e-9"]),
-        ("Set it to 4096 and go on.", ["4096"]),
-        ("Set it to 1,048,576 then.", ["1048576"]),
-        ("Look at `frobnicate` too.", ["frobnicate"]),
+        ("It is gone in transformers 9.99.1.", ["9.99.1"]), ("It is gone in v9.99.", ["v9.99"]),
+        ("It needs 3.7e-9 here.", ["3.7e-9"]), ("Set it to 4096 and go on.", ["4096"]),
+        ("Set it to 1,048,576 then.", ["1048576"]), ("Look at `frobnicate` too.", ["frobnicate"]),
         ("Call trainer.fix_it once.", ["trainer.fix_it"]),
         ("把magic_fix_everything设置为4096。", ["magic_fix_everything", "4096"]),
         ("在transformers的9.99.1版本中修复。", ["9.99.1"]),
         ("See https://evil.example/x for it.", ["https://evil.example/x"]),
     ],
-)
+)  # fmt: skip
 def test_what_stands_nowhere_is_flagged(sentence: str, flagged: list[str]) -> None:
     got = english(sentence)
     assert list(got.flagged) == flagged
@@ -183,29 +181,18 @@ def test_what_stands_nowhere_is_flagged(sentence: str, flagged: list[str]) -> No
     assert all(f"`{name}`" in got.text for name in flagged)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
-        "It runs on 2 GPUs.",
-        "It runs on 16 GPUs.",
-        "Look at 10 steps.",
-        "About 50 % of it.",
-        "看 20 步就够了。",
-        "1. The first\n2. The second\n12. The twelfth",
-        "Labels of -100 are ignored.",
-        "You wrote --lora_r 32 and --max_length 2048.",
-        "You wrote `--max_length 2048`, that is 2,048 tokens.",
-        "transformers 4.46 has it.",
-        "transformers==4.46.2 has it.",
-        "transformers 4.46.x has it.",
-        "adam_epsilon is 1e-08 or 0.00000001 or 1.0e-8.",
-        "Set `--learning_rate` or gradient_accumulation_steps.",
-        "This is e.g. so, i.e. like that.",
-        "`true`, `none` and `x` are values.",
-        "See https://example.org/thread/1.",
+        "It runs on 2 GPUs.", "It runs on 16 GPUs.", "Look at 10 steps.", "About 50 % of it.", "看 20 步就够了。",
+        "1. The first\n2. The second\n12. The twelfth", "Labels of -100 are ignored.",
+        "You wrote --lora_r 32 and --max_length 2048.", "You wrote `--max_length 2048`, that is 2,048 tokens.",
+        "transformers 4.46 has it.", "transformers==4.46.2 has it.", "transformers 4.46.x has it.",
+        "adam_epsilon is 1e-08 or 0.00000001 or 1.0e-8.", "Set `--learning_rate` or gradient_accumulation_steps.",
+        "This is e.g. so, i.e. like that.", "`true`, `none` and `x` are values.", "See https://example.org/thread/1.",
         "The flash-attn-like logits/chosen and_ _or_ state-of-the-art GPT.",
     ],
-)
+)  # fmt: skip
 def test_what_stands_somewhere_or_is_ordinary_is_not(sentence: str) -> None:
     assert english(sentence).flagged == ()
 
@@ -232,76 +219,57 @@ LOWER = "Lower the learning rate."
 LOWER_ZH = "把学习率调低。"
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
-        "Lower the learning rate.",
-        "Lower the LR to 1e-7 and rerun.",
-        "You should reduce the learning rate first [1].",
-        "I recommend lowering the learning rate.",
-        "Try to decrease learning_rate.",
-        "If that does not help, lower the learning rate.",
-        "The learning rate should be reduced, not the batch.",
-        "A smaller learning rate fixes it.",
-        "Then simply reduce the learning rate, which stabilises it.",
-        "- **Reduce the learning rate.**",
-        "## Reduce the learning rate",
-        "> Reduce the learning rate",
+        "Lower the learning rate.", "Lower the LR to 1e-7 and rerun.",
+        "You should reduce the learning rate first [1].", "I recommend lowering the learning rate.",
+        "Try to decrease learning_rate.", "If that does not help, lower the learning rate.",
+        "The learning rate should be reduced, not the batch.", "A smaller learning rate fixes it.",
+        "Then simply reduce the learning rate, which stabilises it.", "- **Reduce the learning rate.**",
+        "## Reduce the learning rate", "> Reduce the learning rate",
     ],
-)
+)  # fmt: skip
 def test_a_sentence_that_recommends_what_is_refuted_is_withdrawn(sentence: str) -> None:
     got = english(sentence, against(LOWER))
     assert got.text in ("", "-", ">")
     assert got.stats["withdrawn"] == 1
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
-        "Lowering the learning rate does not help.",
-        "Do not lower the learning rate.",
+        "Lowering the learning rate does not help.", "Do not lower the learning rate.",
         "You could lower the learning rate, but it does not help.",
-        "If you lower the learning rate, the NaN comes later.",
-        "The learning rate is not the cause.",
-        "A high learning rate can make a loss diverge.",
-        "Raise the learning rate.",
-        "You lowered the learning rate already.",
-        "Set the weights to bfloat16.",
+        "If you lower the learning rate, the NaN comes later.", "The learning rate is not the cause.",
+        "A high learning rate can make a loss diverge.", "Raise the learning rate.",
+        "You lowered the learning rate already.", "Set the weights to bfloat16.",
         "The rate at which it grows is harmless.",
     ],
-)
+)  # fmt: skip
 def test_a_sentence_that_does_not_recommend_it_stays(sentence: str) -> None:
     assert english(sentence, against(LOWER)).withdrawn == ()
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
-        "把学习率调低。",
-        "建议降低学习率。",
-        "可以尝试降低学习率到 1e-7。",
-        "应当降低lr。",
-        "如果仍然不行，请降低学习率。",
-        "学习率应降低。",
+        "把学习率调低。", "建议降低学习率。", "可以尝试降低学习率到 1e-7。", "应当降低lr。",
+        "如果仍然不行，请降低学习率。", "学习率应降低。",
     ],
-)
+)  # fmt: skip
 def test_chinese_advice_that_is_refuted_is_withdrawn(sentence: str) -> None:
     assert verify(sentence, against(LOWER_ZH), "zh").stats["withdrawn"] == 1
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
-        "降低学习率没有用。",
-        "不要降低学习率。",
-        "可以降低学习率，但这不能解决问题。",
-        "如果降低学习率，只是晚一点出现。",
-        "你已经调低了学习率。",
-        "学习率偏大会导致发散。",
-        "即使降低学习率也无济于事。",
-        "请提高学习率。",
+        "降低学习率没有用。", "不要降低学习率。", "可以降低学习率，但这不能解决问题。",
+        "如果降低学习率，只是晚一点出现。", "你已经调低了学习率。", "学习率偏大会导致发散。",
+        "即使降低学习率也无济于事。", "请提高学习率。",
     ],
-)
+)  # fmt: skip
 def test_chinese_sentences_that_do_not_recommend_it_stay(sentence: str) -> None:
     assert verify(sentence, against(LOWER_ZH), "zh").withdrawn == ()
 
@@ -320,7 +288,7 @@ def test_a_claim_that_recommends_nothing_is_one_as_a_whole() -> None:
     assert halve.words == content("learning rate high")
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
+@every_case("language", ["en", "zh"])
 def test_what_a_case_says_itself_is_hardly_ever_withdrawn_and_what_it_refutes_nearly_always(language: str) -> None:
     said, withdrawn, claims, missed = 0, [], 0, []
     for one in CASES:
@@ -377,54 +345,34 @@ SET = Denial(option="torch_dtype", values=frozenset({"bfloat16"}))
 ON = Denial(option="bf16", values=frozenset({"true"}))
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
-        "Add `--vanilla_loss` to the command.",
-        "Keep `--vanilla_loss` as it is.",
-        "You should enable vanilla_loss.",
-        "建议保留 `--vanilla_loss`。",
-        "请在命令里加上vanilla_loss。",
-        "`--vanilla_loss` is fine here.",
-        "The flag vanilla-loss is not the cause.",
-        "`--vanilla_loss` 没有问题。",
-        "Set `--torch_dtype float32`.",
-        "Set `--torch_dtype` to `float16`.",
-        "Change torch_dtype from float16 to float64.",
-        "把 `torch_dtype` 改成 float16。",
-        "Keep `torch_dtype=float16` then.",
-        "Remove `--bf16` from it.",
-        "Set `bf16: false` there.",
-        "`--bf16` is unrelated.",
+        "Add `--vanilla_loss` to the command.", "Keep `--vanilla_loss` as it is.", "You should enable vanilla_loss.",
+        "建议保留 `--vanilla_loss`。", "请在命令里加上vanilla_loss。", "`--vanilla_loss` is fine here.",
+        "The flag vanilla-loss is not the cause.", "`--vanilla_loss` 没有问题。", "Set `--torch_dtype float32`.",
+        "Set `--torch_dtype` to `float16`.", "Change torch_dtype from float16 to float64.",
+        "把 `torch_dtype` 改成 float16。", "Keep `torch_dtype=float16` then.", "Remove `--bf16` from it.",
+        "Set `bf16: false` there.", "`--bf16` is unrelated.",
     ],
-)
+)  # fmt: skip
 def test_a_sentence_that_contradicts_a_finding_is_withdrawn(sentence: str) -> None:
     assert english(sentence, against(options=(GONE, SET, ON))).stats["withdrawn"] == 1
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
-        "Remove `--vanilla_loss` from the command.",
-        "Use the loss without `--vanilla_loss`.",
-        "Do not add `--vanilla_loss`.",
-        "Your script uses `--vanilla_loss`, which divides by zero.",
-        "If you keep `--vanilla_loss`, the loss stays NaN.",
-        "Upgrade openrlhf and keep `--vanilla_loss`.",
-        "Set `--vanilla_loss false`.",
-        "请去掉 `--vanilla_loss`。",
-        "脚本里启用了 `--vanilla_loss`，会导致 NaN。",
-        "Without `--vanilla_loss` the loss is fine.",
-        "If `--vanilla_loss` is fine for you, go on.",
-        "Set `--torch_dtype bfloat16`.",
-        "Change `torch_dtype` from float16 to bfloat16.",
-        "Set torch_dtype to the type of the weights.",
-        "Add `--bf16` and rerun.",
-        "Set `bf16` to 1.",
-        "Set `bf16=true`.",
-        "`--vanilla_loss_weight` is fine.",
+        "Remove `--vanilla_loss` from the command.", "Use the loss without `--vanilla_loss`.",
+        "Do not add `--vanilla_loss`.", "Your script uses `--vanilla_loss`, which divides by zero.",
+        "If you keep `--vanilla_loss`, the loss stays NaN.", "Upgrade openrlhf and keep `--vanilla_loss`.",
+        "Set `--vanilla_loss false`.", "请去掉 `--vanilla_loss`。", "脚本里启用了 `--vanilla_loss`，会导致 NaN。",
+        "Without `--vanilla_loss` the loss is fine.", "If `--vanilla_loss` is fine for you, go on.",
+        "Set `--torch_dtype bfloat16`.", "Change `torch_dtype` from float16 to bfloat16.",
+        "Set torch_dtype to the type of the weights.", "Add `--bf16` and rerun.", "Set `bf16` to 1.",
+        "Set `bf16=true`.", "`--vanilla_loss_weight` is fine.",
     ],
-)
+)  # fmt: skip
 def test_a_sentence_that_says_what_the_finding_says_stays(sentence: str) -> None:
     assert english(sentence, against(options=(GONE, SET, ON))).withdrawn == ()
 
@@ -436,27 +384,20 @@ def test_equal_numbers_are_the_same_value() -> None:
     assert english("Set `--lr cosine2` then.", ground).stats["withdrawn"] == 1
 
 
-@pytest.mark.parametrize(
-    "line", ["--vanilla_loss \\", "  --torch_dtype float16", "torch_dtype: float16", "vanilla_loss: true"]
-)
+@every_case("line", ["--vanilla_loss \\", "  --torch_dtype float16", "torch_dtype: float16", "vanilla_loss: true"])
 def test_a_code_block_that_contradicts_a_finding_is_withdrawn(line: str) -> None:
     got = english(f"```bash\n{line}\n```", against(options=(GONE, SET)))
     assert got.text == ""
     assert got.stats["withdrawn"] == 1
 
 
-@pytest.mark.parametrize(
+@every_case(
     "line",
     [
-        "-  --vanilla_loss",
-        "# --vanilla_loss",
-        "--torch_dtype bfloat16",
-        "vanilla_loss: false",
-        "--beta 0.1",
-        "torch_dtype",
-        "",
+        "-  --vanilla_loss", "# --vanilla_loss", "--torch_dtype bfloat16", "vanilla_loss: false", "--beta 0.1",
+        "torch_dtype", "",
     ],
-)
+)  # fmt: skip
 def test_a_code_block_that_does_not_stays(line: str) -> None:
     assert not line_denied(line, (GONE, SET, *claimed(LOWER)))
 
@@ -464,32 +405,26 @@ def test_a_code_block_that_does_not_stays(line: str) -> None:
 HEALTH = denials_of([case()], [], "en")
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
-        "The verdict is no_fault.",
-        "Your run is healthy.",
-        "OK, everything looks fine.",
-        "一切正常。",
+        "The verdict is no_fault.", "Your run is healthy.", "OK, everything looks fine.", "一切正常。",
         "训练正常，无需改动。",
     ],
-)
+)  # fmt: skip
 def test_where_something_is_wrong_no_sentence_says_that_nothing_is(sentence: str) -> None:
     assert english(sentence, Grounding(sources=SOURCES, denials=HEALTH)).stats["withdrawn"] == 1
     healthy = denials_of([case(kind="artefact")], [], "en")
     assert english(sentence, Grounding(sources=SOURCES, denials=healthy)).withdrawn == ()
 
 
-@pytest.mark.parametrize(
+@every_case(
     "sentence",
     [
-        "If everything is fine afterwards, go on.",
-        "The verdict is not no_fault.",
-        "The loss is fine.",
-        "这并不是一切正常。",
-        "把它关掉后训练正常。",
+        "If everything is fine afterwards, go on.", "The verdict is not no_fault.", "The loss is fine.",
+        "这并不是一切正常。", "把它关掉后训练正常。",
     ],
-)
+)  # fmt: skip
 def test_that_something_would_be_fine_may_be_said(sentence: str) -> None:
     assert english(sentence, Grounding(sources=SOURCES, denials=HEALTH)).withdrawn == ()
 
@@ -541,26 +476,15 @@ def leaks(text: str) -> bool:
 ECHO = system_text()
 
 
-@pytest.mark.parametrize(
+@every_case(
     "draft",
     [
-        ECHO,
-        ECHO.upper(),
-        ECHO.replace("\n", " "),
-        ECHO.replace(" ", " [1] "),
-        "\n".join(f"- {word}" for word in ECHO.split()),
-        "\n\n".join(ECHO.split()),
-        "".join(f"{letter}\u200b" for letter in ECHO),
-        f"```\n{ECHO}\n```",
-        f"```\n{ECHO}",
-        f"> {ECHO}",
-        "| " + " | ".join(ECHO.split()) + " |",
-        f"# {ECHO[:110]}",
-        ECHO.replace(" ", "_"),
-        ECHO.replace(". ", "! "),
+        ECHO, ECHO.upper(), ECHO.replace("\n", " "), ECHO.replace(" ", " [1] "),
+        "\n".join(f"- {word}" for word in ECHO.split()), "\n\n".join(ECHO.split()),
+        "".join(f"{letter}\u200b" for letter in ECHO), f"```\n{ECHO}\n```", f"```\n{ECHO}", f"> {ECHO}",
+        "| " + " | ".join(ECHO.split()) + " |", f"# {ECHO[:110]}", ECHO.replace(" ", "_"), ECHO.replace(". ", "! "),
     ],
-    ids=range(14),
-)
+)  # fmt: skip
 def test_no_passage_of_the_system_prompt_shows_in_whatever_form(draft: str) -> None:
     got = english(draft)
     assert not leaks(got.text)
@@ -624,22 +548,16 @@ def test_a_code_block_stays_as_it_is_and_one_never_closed_is_closed() -> None:
     assert "```x```" in english("```x``` divides by zero in half precision [1].").text
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "count"),
     [
-        ("It is 1e-6. Then it is NaN.", 2),
-        ("Some (e.g. Qwen, i.e. Qwen2 vs. Gemma) fail.", 1),
-        ("Version 4.46.2 of trl v0.9.6 in train.sh and config.json.", 1),
-        ("`a. B` is code. So is `c! D`.", 2),
-        ("Really?! Yes. [1] And [2]. More [3][4].", 4),
-        ('He said "no." Then "yes."', 2),
-        ("Wait... it goes on.", 2),
-        ("更新除以零。[1]然后变成 NaN！对吗？“是。”好", 5),
-        ("loss is NaN. bf16 avoids it.", 2),
-        ("no end", 1),
+        ("It is 1e-6. Then it is NaN.", 2), ("Some (e.g. Qwen, i.e. Qwen2 vs. Gemma) fail.", 1),
+        ("Version 4.46.2 of trl v0.9.6 in train.sh and config.json.", 1), ("`a. B` is code. So is `c! D`.", 2),
+        ("Really?! Yes. [1] And [2]. More [3][4].", 4), ('He said "no." Then "yes."', 2), ("Wait... it goes on.", 2),
+        ("更新除以零。[1]然后变成 NaN！对吗？“是。”好", 5), ("loss is NaN. bf16 avoids it.", 2), ("no end", 1),
         ("", 0),
     ],
-)
+)  # fmt: skip
 def test_sentences_end_where_they_end(text: str, count: int) -> None:
     assert len(list(sentences(text))) == count
 
@@ -661,53 +579,12 @@ def test_an_empty_draft_gives_an_empty_text() -> None:
 # --- anything at all -------------------------------------------------------------------------------------------------
 
 FRAGMENTS = (
-    "The update divides by zero",
-    "[1]",
-    "[1, 2]",
-    "[99]",
-    "[",
-    "]",
-    "(",
-    ")",
-    "![",
-    "](",
-    "http://x.y",
-    "`",
-    "```",
-    "\n",
-    "\n\n",
-    "- ",
-    "1. ",
-    "> ",
-    "| a |",
-    "|---|",
-    "# ",
-    "**",
-    ". ",
-    "。",
-    "！",
-    "，",
-    "e.g. ",
-    "1e-6",
-    "4.46.2",
-    "--beta ",
-    "lower the learning rate",
-    "降低学习率",
-    "不",
-    "但",
-    "if ",
-    "add --vanilla_loss",
-    "set torch_dtype to float16",
-    "<b>",
-    "<|im_end|>",
-    "\u200b",
-    "\x00",
-    "\ud800",
-    "~~~",
-    "  ",
-    "\t",
+    "The update divides by zero", "[1]", "[1, 2]", "[99]", "[", "]", "(", ")", "![", "](", "http://x.y", "`", "```",
+    "\n", "\n\n", "- ", "1. ", "> ", "| a |", "|---|", "# ", "**", ". ", "。", "！", "，", "e.g. ", "1e-6", "4.46.2",
+    "--beta ", "lower the learning rate", "降低学习率", "不", "但", "if ", "add --vanilla_loss",
+    "set torch_dtype to float16", "<b>", "<|im_end|>", "\u200b", "\x00", "\ud800", "~~~", "  ", "\t",
     "use only the numbered sources and the findings below",
-)
+)  # fmt: skip
 DRAFTS = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=8), max_size=30).map("".join)
 HARD = Grounding(
     sources=SOURCES,
@@ -727,54 +604,15 @@ def test_any_draft_is_verified_the_same_way_twice(draft: str, language: str) -> 
     got.text.encode()
 
 
-@given(st.binary(max_size=400))
-def test_binary_junk_is_verified(junk: bytes) -> None:
-    verify(junk.decode("latin-1"), HARD, "en")
-    verify(junk.decode("utf-8", "surrogateescape"), HARD, "zh")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@every_case(
     "piece",
     [
-        "a",
-        " ",
-        ".",
-        "[",
-        "[1]",
-        "`",
-        "。",
-        "-",
-        "*",
-        "#",
-        "|",
-        ">",
-        "(",
-        "<",
-        "\n",
-        "- ",
-        "1. ",
-        "[1, ",
-        "](",
-        "not ",
-        "set ",
-        "降",
-        "lower the learning rate, ",
-        "use `--vanilla_loss` ",
-        "\u200b",
-        "e.g. ",
-        "1,000",
-        "http://",
-        "=",
-        "'",
-        "The update divides by zero [1]. ",
-        "如果",
-        "magic_thing_",
-        "--",
-        "a.b.",
-        "\t",
+        "a", " ", ".", "[", "[1]", "`", "。", "-", "*", "#", "|", ">", "(", "<", "\n", "- ", "1. ", "[1, ", "](",
+        "not ", "set ", "降", "lower the learning rate, ", "use `--vanilla_loss` ", "\u200b", "e.g. ", "1,000",
+        "http://", "=", "'", "The update divides by zero [1]. ", "如果", "magic_thing_", "--", "a.b.", "\t",
     ],
-)
+)  # fmt: skip
 def test_work_grows_with_the_length_of_the_draft_and_no_faster(piece: str) -> None:
     draft = (piece * (60_000 // len(piece) + 1))[:60_000]
     # Ten times the length is ten times the work, and a hundred times if the work grows with the square. A slow moment
@@ -802,7 +640,7 @@ def test_the_text_of_a_case_is_borne_out_by_that_case() -> None:
 # --- a text that broke off ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("draft", "left"),
     [
         ("It overflows [1]. Lower the", "It overflows [1]."),
@@ -820,8 +658,3 @@ def test_the_text_of_a_case_is_borne_out_by_that_case() -> None:
 )
 def test_of_a_text_that_broke_off_the_unfinished_end_is_dropped(draft: str, left: str) -> None:
     assert complete(draft) == left
-
-
-@given(st.text("ab. \n`-|#[1]。", max_size=60))
-def test_what_is_left_of_a_text_that_broke_off_is_its_beginning(draft: str) -> None:
-    assert draft.startswith(complete(draft))

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.incidents import INCIDENTS, KTO_SINGLE
-from trainmedic.kb.errors import InvalidSettings, NotFound
+from trainmedic.kb.errors import InvalidSettings
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
@@ -166,17 +166,6 @@ def test_a_service_that_apprise_knows_is_told_in_words_that_mention_nobody(recei
     assert "@\u200beveryone <\u200bat id=all>** · a@b.c" in body["message"]
 
 
-def test_an_answer_is_told_through_apprise_with_its_cause_and_a_link(
-    advisor: Advisor, receive: Callable[..., Receiver]
-) -> None:
-    receiver = receive(500)
-    webhook = Webhook(apprised(receiver), public_url="https://medic.example", policy=QUICK)
-    (id,) = asked(advisor, webhook, f"KTO loss is nan\n{KTO_SINGLE}", until=lambda: receiver.wait_for(2))
-    assert receiver.bodies[1]["title"] == "trainmedic answered"
-    assert receiver.bodies[1]["message"].endswith(f"[open](https://medic.example/?answer={id})")
-    assert (webhook.delivered, webhook.dropped) == (1, 0)
-
-
 def test_no_redirect_is_followed_for_apprise_either(receive: Callable[..., Receiver]) -> None:
     elsewhere, receiver = receive(), receive(307)
     receiver.headers_sent = {"Location": elsewhere.url}
@@ -219,12 +208,6 @@ def test_a_receiver_can_check_the_signature_over_timestamp_and_body(
     assert digest == hmac.new(SECRET.encode(), f"{stamp}.".encode() + body, hashlib.sha256).hexdigest()
     assert signature("another", int(stamp), body) != headers["X-Trainmedic-Signature"]
     assert signature(SECRET, int(stamp) + 1, body) != headers["X-Trainmedic-Signature"]
-
-
-def test_without_a_secret_nothing_is_signed(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
-    receiver = receive()
-    asked(advisor, Webhook(receiver.url, policy=QUICK), "loss is nan")
-    assert "X-Trainmedic-Signature" not in receiver.got[0][0]
 
 
 def test_nothing_that_was_pasted_is_sent(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
@@ -312,23 +295,6 @@ def test_a_receiver_that_never_answers_delays_no_answer_and_not_the_end(
     assert (webhook.delivered, webhook.dropped) == (0, 3)
 
 
-def test_a_receiver_slower_than_the_timeout_is_asked_again(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
-    receiver = receive()
-    receiver.hold = threading.Event()
-    webhook = Webhook(receiver.url, policy=RetryPolicy(timeout_s=0.1, first_delay_s=0.01, attempts=50, farewell_s=5.0))
-
-    def awake() -> None:
-        receiver.wait_for(2)
-        assert receiver.hold is not None
-        receiver.hold.set()
-        deadline = time.monotonic() + ENOUGH_S
-        while not webhook.delivered and time.monotonic() < deadline:
-            time.sleep(0.005)
-
-    asked(advisor, webhook, "loss is nan", until=awake)
-    assert (webhook.delivered, webhook.dropped) == (1, 0)
-
-
 def test_more_events_than_may_wait_are_dropped_and_counted(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
     receiver = receive()
     receiver.hold = threading.Event()
@@ -358,17 +324,6 @@ def test_a_solved_question_is_told_once_from_any_thread(advisor: Advisor, receiv
     assert resolved["answer_id"] == id
     assert resolved["verdict"] == answered["verdict"]
     assert resolved["causes"] == answered["causes"]
-
-
-def test_feedback_on_an_unknown_answer_is_refused_and_not_told(
-    advisor: Advisor, receive: Callable[..., Receiver]
-) -> None:
-    receiver = receive()
-    webhook = Webhook(receiver.url, policy=QUICK)
-    with pytest.raises(NotFound):
-        observed(advisor, webhook).memory.give_feedback(Feedback(answer_id="nope", reaction="resolved"))
-    asked(advisor, webhook, "loss is nan")
-    assert [told["event"] for told in receiver.bodies] == ["answered"]
 
 
 def test_an_answer_that_is_left_before_its_end_is_not_told(advisor: Advisor, receive: Callable[..., Receiver]) -> None:

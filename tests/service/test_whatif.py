@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from tests.shipped import shipped_rules
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.rule import RuleSet
@@ -77,7 +78,7 @@ def test_what_only_the_old_log_shows_is_neither_cleared_nor_said_to_stay(kto: Ev
     assert "series-not-finite-from-the-start" not in ids(found.stays) + ids(found.appears)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "value", "setting", "after"),
     [
         ("--zero_stage", "2", "zero_stage", "2"),
@@ -144,7 +145,7 @@ def test_several_changes_are_made_together(kto: Evidence, rules: RuleSet) -> Non
     assert "--lora_rank 8" in found.patch
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("changes", "why"),
     [
         ({"nonsense": "3"}, "there is no setting or option with this name"),

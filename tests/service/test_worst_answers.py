@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.service.values import fired
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer.schema import Answer
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.chat.texts import examples
 
@@ -41,10 +41,6 @@ def grows_and_breaks() -> str:
 
 def files(**contents: str) -> tuple[Attachment, ...]:
     return tuple(Attachment(name=name.replace("__", "."), content=content) for name, content in contents.items())
-
-
-def fired(answer: Answer) -> set[str]:
-    return {finding.rule_id for finding in answer.findings if finding.status == "fired"}
 
 
 def test_gradients_that_grew_for_eighty_steps_are_no_failure_of_the_first_step(advisor: Advisor) -> None:
@@ -100,11 +96,6 @@ def test_a_greeting_and_a_general_question_are_told_what_this_is_for(advisor: Ad
     assert len(answer.answer) < 400
 
 
-def test_another_field_is_still_none_of_ours(advisor: Advisor) -> None:
-    answer = advisor.ask(Ask(question="how do I make pizza?"))
-    assert (answer.verdict, answer.causes) == ("not_in_kb", ())
-
-
 def test_a_faulty_configuration_alone_is_answered_with_its_faults(advisor: Advisor) -> None:
     answer = advisor.ask(Ask(question="", attachments=files(x__yaml=FULL_FP16 + "bf16: true\n")))
     assert "trainer-fp16-and-bf16" in fired(answer)
@@ -158,12 +149,3 @@ def test_the_sign_of_a_traceback_is_the_line_that_names_the_exception(advisor: A
     answer = advisor.ask(Ask(question=f"Why does this happen?\n\n{trace}"))
     assert {signal.evidence.line for signal in answer.signals if signal.kind == "oom"} == {8}
     assert not {"algorithm", "stage", "framework"} & {item.fact for item in answer.missing}
-
-
-def test_a_run_that_still_fails_after_the_fix_is_not_called_healthy(advisor: Advisor) -> None:
-    kto = examples("en")[0]
-    before = advisor.ask(Ask(question=kto.question, attachments=kto.files))
-    question = "It still happens after the fix. What else?"
-    after = advisor.ask(Ask(question=question, conversation_id=before.conversation_id))
-    assert after.verdict == "need_input"
-    assert after.causes[0].case_id != before.causes[0].case_id

@@ -11,6 +11,7 @@ from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Fix, Missing, Reference, Report, Safety, Severity, Status, Text
 from trainmedic.kb.model.run import Option, Origin, Recognised, RunConfig, Setting, VersionFact
 from trainmedic.kb.parse.logs.signal_kinds import BENIGN
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.dialogue.conversation import Message
 from trainmedic.service.dialogue.intent import Intent
 from trainmedic.service.dialogue.request import Ask
@@ -28,13 +29,7 @@ def both(text: str) -> Text:
 
 def span(text: str = "--bad", line: int = 3, attachment: str | None = "train.sh", default: bool = False) -> Span:
     return Span(
-        attachment=attachment,
-        line=line,
-        column=2,
-        end_line=line,
-        end_column=2 + len(text),
-        text=text,
-        default=default,
+        attachment=attachment, line=line, column=2, end_line=line, end_column=2 + len(text), text=text, default=default
     )
 
 
@@ -174,6 +169,14 @@ def missing(fact: str) -> Missing:
 
 def question(fact: str) -> Question:
     return Question(fact=fact, ask=both(f"ask {fact}"), why=both(f"why {fact}"))
+
+
+def causes(answer: Answer) -> list[str]:
+    return [cause.case_id for cause in answer.causes]
+
+
+def fired(answer: Answer) -> set[str]:
+    return {finding.rule_id for finding in answer.findings if finding.status == "fired"}
 
 
 def draft_of(
