@@ -124,7 +124,7 @@ def test_an_answer_that_is_fetched_again_does_not_hold_the_secret(client: TestCl
 
 @pytest.fixture(scope="module")
 def page(context: AppContext) -> DiagnosePage:
-    pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
+    pytest.importorskip("gradio", reason="the pages need the extra 'serve'")
     from trainmedic.ui.chat.diagnose import DiagnosePage
 
     page = DiagnosePage(context, "en")

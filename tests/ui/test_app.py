@@ -121,7 +121,7 @@ def test_without_extras_the_api_runs_alone_and_the_rest_says_what_to_install(fol
     )
     assert "Traceback" not in bare.stderr
     assert "pip install 'trainmedic[slack]'" in bare.stderr
-    assert "install the extra 'ui'" in bare.stderr
+    assert "the package gradio is missing" in bare.stderr
     assert bare.returncode == 2
 
 

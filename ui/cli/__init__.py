@@ -18,18 +18,22 @@ from types import ModuleType
 from typing import NoReturn
 
 from trainmedic.kb.errors import TrainmedicError
+from trainmedic.kb.lazy import regex
 
+EXTRA = regex(r'extra == "([\w-]+)"')
 CLEAN, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
 """Exit codes."""
-EXTRAS = {
-    **dict.fromkeys(("authlib", "gradio", "itsdangerous", "jinja2", "markupsafe"), "ui"),
-    **dict.fromkeys(("aiohttp", "slack_bolt", "slack_sdk"), "slack"),
-    **dict.fromkeys(("bs4", "markitdown"), "ingest"),
-    **dict.fromkeys(("pgvector", "psycopg"), "postgres"),
-    "mcp": "mcp",
-    "opentelemetry": "otel",
+DISTRIBUTIONS = {
+    "bs4": "beautifulsoup4",
+    "faiss": "faiss-cpu",
+    "markdown_it": "markdown-it-py",
+    "opentelemetry": "opentelemetry-sdk",
+    "pydantic_core": "pydantic",
+    "pythonjsonlogger": "python-json-logger",
+    "slack_sdk": "slack-bolt",
+    "starlette": "fastapi",
 }
-"""Optional packages and the extra of ours that installs each."""
+"""The distributions of modules that are named otherwise, or that another one brings."""
 
 
 def verbs() -> tuple[str, ...]:
@@ -73,6 +77,20 @@ def parser(names: Sequence[str]) -> argparse.ArgumentParser:
     return top
 
 
+def extra_of(module: str) -> str:
+    """The first extra of ours that installs a module; empty if none does."""
+    from importlib.metadata import requires
+
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    wanted = canonicalize_name(DISTRIBUTIONS.get(module, module))
+    for requirement in map(Requirement, requires("trainmedic") or ()):
+        if requirement.name == wanted and requirement.marker:
+            return next(iter(EXTRA.findall(str(requirement.marker))), "")
+    return ""
+
+
 def command() -> NoReturn:
     """The installed command: `main` as a process.
 
@@ -100,9 +118,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             # A file name or the terminal may not be UTF-8: escape (JSON reads it back) instead of crashing.
             stream.reconfigure(errors="backslashreplace")
     if "_ARGCOMPLETE" in os.environ:  # the shell asks how a line may go on
-        import argcomplete
+        with suppress(ModuleNotFoundError):
+            import argcomplete
 
-        argcomplete.autocomplete(parser(names))
+            argcomplete.autocomplete(parser(names))
     command: list[str] = []
     if names == ("watch",) and "--" in words:  # argparse would take the command's first word for the log
         cut = words.index("--")
@@ -120,11 +139,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USAGE if error.kind == "invalid" else FAILED
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in EXTRAS:
+        extra = extra_of(package)
+        if not extra:
             raise
         print(
-            f"trainmedic: the package {package} is not installed (pip install 'trainmedic[{EXTRAS[package]}]')",
-            file=sys.stderr,
+            f"trainmedic: the package {package} is not installed (pip install 'trainmedic[{extra}]')", file=sys.stderr
         )
         return FAILED
     except OSError as error:
