@@ -1,6 +1,6 @@
 # trainmedic on CPU: the embedded default, no torch, no network needed at run time.
 #   docker build -t trainmedic .
-#   docker run --init --read-only --tmpfs /tmp -p 127.0.0.1:8000:8000 -e TRAINMEDIC_API_KEYS=change-me -v trainmedic:/data trainmedic
+#   docker run --init --read-only --tmpfs /tmp -p 127.0.0.1:8000:8000 -e TRAINMEDIC_API_KEYS="$(openssl rand -hex 24)" -v trainmedic:/data trainmedic
 # compose.yaml is the same with PostgreSQL and the key in a file. docs/run/deployment.md says how it is tested.
 
 FROM python:3.11-slim-bookworm AS build
@@ -14,7 +14,7 @@ COPY service service
 COPY ingest ingest
 COPY ui ui
 # The set of `make install`. Afterwards pip is of no use: the image is replaced, never changed.
-RUN /opt/trainmedic/bin/pip install --quiet --constraint constraints.txt ".[serve,slack,mcp,ingest,postgres,otel]" \
+RUN /opt/trainmedic/bin/pip install --quiet --constraint constraints.txt ".[serve,slack,mcp,notify,ingest,postgres,otel]" \
  && /opt/trainmedic/bin/pip check \
  && /opt/trainmedic/bin/pip uninstall --quiet --yes setuptools pip
 # The index is part of the package: the first answer must not wait for it, whatever is mounted at /data.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from trainmedic.ingest.bulk.stages import Embed
+from trainmedic.ingest.threads.stages import Embed
 from trainmedic.kb.store.embedder import OnnxEmbedder
 
 DIMENSION = 384

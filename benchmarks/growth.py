@@ -25,7 +25,7 @@ from itertools import product
 from pathlib import Path
 from types import FrameType
 
-from trainmedic.ingest.personal import hidden, hidden_markdown, names_in
+from trainmedic.ingest.personal import hidden, hidden_markdown
 from trainmedic.kb.error_messages.explain import explain
 from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.mask import mask
@@ -177,7 +177,7 @@ def readings() -> dict[str, Callable[[str], object]]:
     """What reads a paste, by name."""
     calls: dict[str, Callable[[str], object]] = {
         "mask": mask,
-        "personal": lambda text: (hidden(text), hidden(text, code=True), names_in((text,))),
+        "personal": lambda text: (hidden(text), hidden(text, code=True)),
         "personal_markdown": hidden_markdown,
         "question": parse,
     }

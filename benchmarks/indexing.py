@@ -2,7 +2,7 @@
 
     python -m benchmarks.indexing
 
-Budgets: 60 s by the clock from nothing; 1 s of processor time that an edited page adds to the next command. Exit code 1
+Budgets: 60 s by the clock from nothing; 6 s of processor time that an edited page adds to the next command. Exit code 1
 if one is missed.
 """
 
@@ -22,7 +22,7 @@ from trainmedic.kb.pages.page import KNOWLEDGE
 from trainmedic.ui.loading import prebuild
 
 FROM_NOTHING_S = 60.0
-EDITED_S = 1.0
+EDITED_S = 6.0
 EDITS = 3
 PAGE = KNOWLEDGE / "cases" / "trl" / "clip-fraction-zero-with-one-update.md"
 NO_PACKAGE = "from pathlib import Path; from trainmedic.kb.store import index; index.PREBUILT = Path('no-index')"

@@ -39,12 +39,12 @@ import psutil
 from benchmarks.embedding import DIMENSION, cheap, encoder
 from benchmarks.table import Row, Table
 from benchmarks.write_ups import write_ups
-from trainmedic.ingest.bulk.local import Local
-from trainmedic.ingest.bulk.ray_data import RayData
-from trainmedic.ingest.bulk.stages import BATCH, Executor, Task, read, texts_of
-from trainmedic.ingest.document import Discussion, Raw
-from trainmedic.ingest.sync import Explain, sync
-from trainmedic.ingest.threads import key_of
+from trainmedic.ingest.items import Discussion, Raw
+from trainmedic.ingest.threads.facts import key_of
+from trainmedic.ingest.threads.local import Local
+from trainmedic.ingest.threads.ray_data import RayData
+from trainmedic.ingest.threads.stages import BATCH, Executor, Task, read, texts_of
+from trainmedic.ingest.threads.sync import Explain, sync
 from trainmedic.kb.threads.engines import faiss
 from trainmedic.kb.threads.store import FILE, ThreadStore
 from trainmedic.service.ranking.similar import mechanisms_near

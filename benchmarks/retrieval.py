@@ -38,14 +38,14 @@ from trainmedic.kb.model.report import Report
 from trainmedic.kb.pages.case import CaseSet, load_cases
 from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.store import index as store
+from trainmedic.kb.store import build as store
 from trainmedic.kb.store import lexical
 from trainmedic.kb.store.chunks import Chunk
 from trainmedic.kb.store.embedder import Embedder, Identity, OnnxEmbedder
 from trainmedic.kb.store.index import Index
+from trainmedic.kb.store.lexical import tokens
 from trainmedic.kb.store.manifest import FORMAT, Manifest
 from trainmedic.kb.store.passages import Passages, page_ids
-from trainmedic.kb.store.tokens import tokens
 from trainmedic.kb.store.vectors import Vectors
 from trainmedic.service.dialogue.query import build_query
 from trainmedic.service.ranking.retrieve import retrieve
@@ -206,7 +206,7 @@ def quality(glossary: Glossary) -> dict[str, tuple[int, int, int]]:
     known = {case.id: case for case in cases.published}
     with TemporaryDirectory() as folder:
         root = Path(folder)
-        index = store.ensure(root, cases, rules, glossary, embedder)
+        index = store.ensure(cases, rules, glossary, embedder, root)
         pair = stock_over_pages(index, embedder)
         counts: dict[str, list[int]] = {}
         for question, language, right in questions:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from trainmedic.ingest.document import Discussion, Message, Raw
+from trainmedic.ingest.items import Discussion, Message, Raw
 
 DUPLICATES, HOSTILE = 0.05, 0.05
 """Shares of all write-ups."""

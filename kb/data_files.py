@@ -8,8 +8,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from trainmedic.kb.kept import kept_of
-
 _ROOT = Path(__file__).parent
 
 
@@ -20,25 +18,16 @@ def load_table(name: str) -> Mapping[str, Any]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A table of the package. Kept once it was read: reading all that a check needs takes a twentieth of its time."""
+    import tomllib
 
-    def read() -> dict[str, Any]:
-        import tomllib
-
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-
-    return kept_of([path], read)
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def load_yaml(package: str, name: str) -> Mapping[str, Any]:
     """The mapping in a YAML file of a package."""
+    import yaml
+
     path = Path(import_module(package).__path__[0]) / name
-
-    def read() -> Mapping[str, Any]:
-        import yaml
-
-        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        data: Mapping[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
-        return data
-
-    return kept_of([path], read)
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    data: Mapping[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+    return data

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
-from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -56,11 +56,10 @@ SECRET_FIELDS = (
 )
 """All secrets: each can be given as ``…_FILE``."""
 MASKED = "********"
+SHORTEST_KEY = 16
+"""Characters of a key of the settings on a service that other machines reach."""
 LINK_SCHEMES = ("tcp://", "udp://", "sctp://")
 MEBIBYTE = 1024 * 1024
-TEAM = regex(r"[a-z][a-z0-9_]{0,30}")
-"""The name of a team. It is part of the names of a folder and of a database schema."""
-TEAM_SCHEMA = "team_"
 RATE_LIMIT = regex(r"\s*\d+\s*(/|per)\s*(\d+\s*)?(second|minute|hour|day|month|year)s?\s*", re.IGNORECASE)
 """A limit as the package limits reads it, which takes too long to import here."""
 DATABASE = regex(r"(sqlite|postgres|postgresql)(\+\w+)?://.*")
@@ -111,18 +110,8 @@ class Settings(BaseSettings):
     oidc_groups_claim: str = Field("groups", description="claim that lists a user's groups")
     oidc_groups: str = Field("", description="groups that may sign in, comma-separated; empty: everybody")
     oidc_admin_groups: str = Field("", description="groups of administrators, comma-separated")
-    oidc_teams: str = Field(
-        "", description="teams of groups, `group=team`, comma-separated; of several that fit a user, the first counts"
-    )
-    teams: str = Field(
-        "",
-        description="teams with knowledge that only they see, and the folders of their pages: `name=folder`, "
-        "comma-separated, folders separated like PATH ([access.md](access.md#teams))",
-    )
-    team: str = Field("", description="work as this team alone, as for `trainmedic ingest` of its write-ups")
-    bots_team: str = Field("", description="the team that asks through Slack, Feishu, DingTalk and Discord")
     trusted_proxies: str = Field(
-        "127.0.0.1",
+        "",
         description="proxies whose `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host` are believed: "
         "addresses and networks, comma-separated",
     )
@@ -200,10 +189,9 @@ class Settings(BaseSettings):
     pages: bool = Field(True, description="serve the chat and the knowledge browser too")
     public_url: str = Field("", description="address under which people open the service; links to answers use it")
     webhook_url: SecretStr = Field(
-        SecretStr(""), description="URL notified of each answer ([api.md](../connect/api.md#webhook))"
-    )
-    webhook_format: Literal["", "json", "slack", "feishu", "dingtalk", "discord", "pagerduty", "alertmanager"] = Field(
-        "", description="what its receiver wants; default: what the URL shows"
+        SecretStr(""),
+        description="URL notified of each answer: http(s), or one of apprise (extra `notify`) "
+        "([api.md](../connect/api.md#webhook))",
     )
     webhook_secret: SecretStr = Field(SecretStr(""), description="secret that signs its requests")
     log_format: Literal["text", "json"] = Field(
@@ -237,9 +225,6 @@ class Settings(BaseSettings):
         "", pattern="^([CG][A-Z0-9]+)?$", description="channel of 'ask a human' if the thread is private"
     )
     slack_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Slack, in MiB")
-    slack_live_text: bool = Field(
-        False, description="show the model's text in Slack before it is verified; the message is replaced at the end"
-    )
 
     feishu_app_id: str = Field(
         "", description="id of the Feishu or Lark app, cli_… ([channels](../connect/channels.md#feishu-and-lark))"
@@ -263,15 +248,7 @@ class Settings(BaseSettings):
         SecretStr(""), description="its Client Secret (AppSecret), which signs the requests to the robot"
     )
     dingtalk_api_url: str = Field("https://api.dingtalk.com", pattern="^https?://", description="DingTalk's API")
-    discord_public_key: str = Field(
-        "",
-        pattern="^([0-9a-fA-F]{64})?$",
-        description="Public Key of the Discord application , which verifies its interactions",
-    )
-    discord_api_url: str = Field("https://discord.com/api/v10", pattern="^https?://", description="Discord's API")
-    bot_file_mb: int = Field(
-        10, ge=1, le=100, description="largest text file read from Feishu, DingTalk or Discord, in MiB"
-    )
+    bot_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Feishu or DingTalk, in MiB")
 
     @field_validator("rate_limit", "rate_limit_ask", "rate_limit_login")
     @classmethod
@@ -336,40 +313,6 @@ class Settings(BaseSettings):
         return _paths(self.kb_paths)
 
     @property
-    def team_folders(self) -> Mapping[str, str]:
-        """The teams with the folders of their pages, in order. Raises `InvalidSettings`."""
-        listed = dict(_pair("teams", item) for item in self.teams.split(",") if item.strip())
-        for name in listed:
-            if not TEAM.fullmatch(name):
-                raise InvalidSettings(f"teams: {name!r} is no name of a team", hint="such as research or data_2")
-        return listed
-
-    @property
-    def team_groups(self) -> tuple[tuple[str, str], ...]:
-        """Groups of the identity provider and the team of their users, in order. Raises `InvalidSettings`."""
-        return tuple(_pair("oidc_teams", item) for item in self.oidc_teams.split(",") if item.strip())
-
-    def of_team(self, name: str) -> Settings:
-        """The settings of a team's service: its pages beside those for everybody; threads, index and history its own.
-
-        It has no webhook, whose receiver may be anybody. Raises `InvalidSettings` for an unknown team.
-        """
-        folders = self.team_folders
-        if name not in folders:
-            raise InvalidSettings(f"unknown team {name!r}", hint=_suggest(name, folders) or "see the setting teams")
-        update = {
-            "team": "",
-            "teams": "",
-            "bots_team": "",
-            "data_dir": self.data_dir / "teams" / name,
-            "kb_paths": os.pathsep.join(filter(None, (self.kb_paths, folders[name]))),
-            "database_url": SecretStr(_of_team(self.database_url.get_secret_value(), name)),
-            "webhook_url": SecretStr(""),
-            "otlp_endpoint": "",
-        }
-        return self.model_copy(update=update)
-
-    @property
     def history_url(self) -> str:
         return self.database_url.get_secret_value() or f"sqlite:///{self.data_dir / 'history.sqlite3'}"
 
@@ -386,22 +329,6 @@ def settings_file() -> Path | None:
 
 def _invalid(problem: str) -> PydanticCustomError:
     return PydanticCustomError("invalid", "{problem}", {"problem": problem})
-
-
-def _pair(setting: str, item: str) -> tuple[str, str]:
-    name, equals, value = item.partition("=")
-    if not equals or not name.strip():
-        raise InvalidSettings(f"{setting}: {item.strip()!r} is not of the form name=value")
-    return name.strip(), value.strip()
-
-
-def _of_team(url: str, team: str) -> str:
-    """A team's database: a file beside the one of all, or a PostgreSQL schema of its own."""
-    scheme, _, place = url.partition(":///")
-    if scheme.startswith("sqlite"):
-        path = Path(place)
-        return f"{scheme}:///{path.with_name(f'{path.stem}-{team}{path.suffix}')}"
-    return f"{url}{'&' if '?' in url else '?'}options=-csearch_path%3D{TEAM_SCHEMA}{team}" if url else ""
 
 
 def _keys(listed: SecretStr) -> frozenset[str]:
@@ -469,8 +396,18 @@ def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
         )
     if settings.oidc_issuer:
         _check_oidc(settings)
-    _check_teams(settings)
-    return settings.of_team(settings.team) if settings.team else settings
+    if not is_loopback(settings.host):
+        _check_keys(settings)
+    return settings
+
+
+def _check_keys(settings: Settings) -> None:
+    """Raise `InvalidSettings` for a key that can be guessed by whoever reaches the port."""
+    for name, keys in (("api_keys", settings.keys), ("admin_keys", settings.administrators)):
+        if any(len(key) < SHORTEST_KEY for key in keys):
+            raise InvalidSettings(
+                f"{name} has a key of fewer than {SHORTEST_KEY} characters", hint=f"such as {secrets.token_urlsafe(24)}"
+            )
 
 
 def _check_oidc(settings: Settings) -> None:
@@ -483,34 +420,8 @@ def _check_oidc(settings: Settings) -> None:
         raise InvalidSettings("oidc_issuer must be an https URL")
 
 
-def _check_teams(settings: Settings) -> None:
-    """Raise `InvalidSettings` for an unknown team, or for one whose pages others would see."""
-    known = settings.team_folders
-    named = [("bots_team", settings.bots_team), *(("oidc_teams", team) for _, team in settings.team_groups)]
-    for setting, team in named:
-        if team and team not in known:
-            raise InvalidSettings(f"{setting}: unknown team {team!r}", hint=_suggest(team, known))
-    for team, listed in known.items():
-        for other, others in (("", settings.kb_paths), *known.items()):
-            for folder, outer in product(_paths(listed), _paths(others)):
-                # Teams may share a folder, which both name.
-                shared = other and _is_inside(outer, folder)
-                if other != team and _is_inside(folder, outer) and not shared:
-                    reader = f"the team {other}" if other else "kb_paths"
-                    raise InvalidSettings(
-                        f"teams: {folder} of the team {team} is read through {outer} of {reader} too",
-                        hint="give the team a folder outside it",
-                    )
-
-
 def _paths(listed: str) -> tuple[Path, ...]:
     return tuple(Path(part) for part in listed.split(os.pathsep) if part)
-
-
-def _is_inside(path: Path, folder: Path) -> bool:
-    """Whether ``path`` is ``folder`` or below it, by its name or through links."""
-    named, real = Path(os.path.abspath(path)), path.resolve()
-    return named.is_relative_to(os.path.abspath(folder)) or real.is_relative_to(folder.resolve())
 
 
 def unknown_variables(environ: Mapping[str, str]) -> None:

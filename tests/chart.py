@@ -1,10 +1,10 @@
-"""The Helm chart, rendered by Helm itself; run as a module, it writes the plain manifests and the names of settings."""
+"""The Helm chart, rendered by Helm itself; run as a module, it writes the names of settings into the schema."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,6 @@ CHART = DEPLOY / "helm" / "trainmedic"
 SCHEMA = CHART / "values.schema.json"
 OPEN = ("rate_limit_storage", "vector_store")
 """Secrets that may also be one of the words that the schema has for them."""
-PLAIN = DEPLOY / "kubernetes" / "trainmedic.yaml"
-HEAD = """# The chart with its default values, for those who do without Helm: python -m tests.chart
-# The Secret is not part of it; docs/run/deployment.md says how to make it.
-"""
 
 
 def rendered(values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
@@ -45,18 +41,6 @@ def _texts(values: Mapping[str, Any]) -> Mapping[str, str]:
     return texts
 
 
-def plain(objects: Iterable[dict[str, Any]]) -> str:
-    """The objects as one file, without what only Helm reads."""
-    parts = []
-    for item in objects:
-        for metadata in (item["metadata"], item.get("spec", {}).get("template", {}).get("metadata", {})):
-            for name in ("app.kubernetes.io/managed-by", "helm.sh/chart"):
-                metadata.get("labels", {}).pop(name, None)
-            metadata.pop("annotations", None)
-        parts.append(yaml.safe_dump(item, sort_keys=False, width=120))
-    return HEAD + "---\n".join(parts)
-
-
 def with_names(schema: str) -> str:
     """The schema of the values with the current names of settings: those of secrets, and those that are none."""
     open_names = [name for name in Settings.model_fields if name not in SECRET_FIELDS or name in OPEN]
@@ -71,4 +55,3 @@ def with_names(schema: str) -> str:
 
 if __name__ == "__main__":
     SCHEMA.write_text(with_names(SCHEMA.read_text(encoding="utf-8")), encoding="utf-8")
-    PLAIN.write_text(plain(rendered()), encoding="utf-8")

@@ -150,7 +150,7 @@ def test_nothing_that_a_page_shows_or_keeps_holds_the_secret(page: DiagnosePage,
         ]
         link = re.search(r'data-answer="(\w+)"', str(found[-1]))
         assert link is not None
-        again = await page._recalled(link[1], Session())
+        again = await page._recalled(link[1], Session(), page._sender(None))
         return [*found, {widget.elem_id: widget_text(value) for widget, value in again.items() if widget.elem_id}]
 
     text = str(asyncio.run(shown()))
@@ -209,7 +209,7 @@ def test_nothing_that_is_told_to_slack_holds_the_secret(
             files = [strict.upload(a.name, a.content) for a in texts]
             said = strict.says(f"<@U0BOT> {QUESTION.format(secret)}", files=files)
             await strict.until_said("Cause found", thread_ts=said.ts)
-            while bot.questions.tasks.running:
+            while bot.handler.tasks.running:
                 await asyncio.sleep(0.01)
 
     asyncio.run(act())

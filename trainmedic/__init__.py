@@ -84,12 +84,5 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def load_ipython_extension(shell: Any) -> None:
-    """``%load_ext trainmedic`` in IPython and Jupyter."""
-    from trainmedic.ui.cli._jupyter import load
-
-    load(shell)
-
-
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

@@ -18,39 +18,34 @@ from trainmedic.kb.errors import StoreError
 from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store.embedder import OpenAIEmbedder
+from trainmedic.service.access.audit_log import AuditLog
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
 from trainmedic.service.observers.webhook import webhook_of
 from trainmedic.service.settings import MEBIBYTE, Settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
-from trainmedic.service.storage.journal import Journal
 from trainmedic.service.storage.memory import Memory, Observer
 from trainmedic.service.storage.silence import patience
-from trainmedic.ui import bots, slack
+from trainmedic.ui.channels.registry import channels_of
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.loading import load_knowledge
 from trainmedic.ui.reload import Reloader, state_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-    from httpx import AsyncBaseTransport
     from mcp.server import MCPServer
     from sqlalchemy.engine import Engine
 
     from trainmedic.kb.store.embedder import Embedder
+    from trainmedic.service.access.gate import Gate
+    from trainmedic.service.access.slots import Worker
     from trainmedic.service.api.app import Background
-    from trainmedic.service.api.gate import Gate
     from trainmedic.service.api.metrics import Metrics
     from trainmedic.service.api.probes import Probe
-    from trainmedic.service.api.routes import Worker
-    from trainmedic.service.dialogue.reading import ReadingPool
     from trainmedic.service.llm.chat import ChatModel
     from trainmedic.service.llm.model_calls import ModelCall
-    from trainmedic.ui.bots.channel import Channel
-    from trainmedic.ui.bots.http import BotService
     from trainmedic.ui.chat.app import Shell
-    from trainmedic.ui.chat.upload_folder import UploadFolder
 
 log = logging.getLogger("trainmedic")
 
@@ -89,26 +84,16 @@ def database_of(settings: Settings) -> Engine:
 
 def build_gate(settings: Settings, database: Engine) -> Gate:
     """Access by the keys of the settings and of the database."""
-    from trainmedic.service.api.access import Access
-    from trainmedic.service.api.gate import Gate
-    from trainmedic.service.api.limits import RateLimits
-    from trainmedic.service.storage.counters import DatabaseCounters
-    from trainmedic.service.storage.keys import KeyStore, SessionStore
+    from trainmedic.service.access.counters import DatabaseCounters
+    from trainmedic.service.access.gate import Gate
+    from trainmedic.service.access.keys import KeyStore, SessionStore
+    from trainmedic.service.access.limits import RateLimits
+    from trainmedic.service.access.principals import Access
 
     counters = DatabaseCounters(database) if settings.rate_limit_storage.get_secret_value() == "database" else None
     access = Access(settings, KeyStore(database), SessionStore(database))
-    journal = Journal(database) if settings.journal_days else None
-    return Gate(settings, access, RateLimits(settings, counters), journal)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
-    """What the services of all teams have in common; nothing of it remembers what was asked."""
-
-    reading: ReadingPool
-    model: ChatModel | None
-    worker: Worker
-    gate: Gate
+    audit_log = AuditLog(database) if settings.journal_days else None
+    return Gate(settings, access, RateLimits(settings, counters), audit_log)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +101,8 @@ class Service:
     """The context shared by all channels, and the tasks to run beside them."""
 
     context: AppContext
-    shared: Shared
+    model: ChatModel | None
+    worker: Worker
     background: tuple[Background, ...]
     reloader: Reloader
 
@@ -130,7 +116,7 @@ def build_service(
 
     If its index has words only, the reloader makes it whole in the background.
     """
-    from trainmedic.service.api.routes import Worker
+    from trainmedic.service.access.slots import Worker
     from trainmedic.service.dialogue.reading import ReadingPool
 
     background: list[Background] = []
@@ -146,95 +132,49 @@ def build_service(
     reading.preload()
     background.append(reading.running)
     database = database_of(settings)
-    shared = Shared(
-        reading=reading,
-        model=build_model(settings, on_model_call) if settings.model_base_url else None,
-        worker=Worker(settings.concurrency, settings.request_timeout_s),
-        gate=build_gate(settings, database),
-    )
-    background.append(partial(forgetting, [(Journal(database), timedelta(days=settings.journal_days))]))
-    if shared.model is not None:
-        background.append(partial(serving, shared.model))
-    service = _service(settings, shared, observers, database)
-    return replace(service, background=(*background, *service.background))
-
-
-def build_team(name: str, settings: Settings, everybodys: Service, observers: Sequence[Observer]) -> Service:
-    """The service of a team beside that for everybody: knowledge and history of its own, the rest in common.
-
-    ``settings`` are those for everybody. Raises `InvalidSettings` or `StoreError`.
-    """
-    settings = settings.of_team(name)
-    shared = replace(everybodys.shared, gate=everybodys.shared.gate.of_team(name))
-    embedder = everybodys.context.advisor.knowledge.embedder
-    return _service(settings, shared, observers, database_of(settings), embedder)
-
-
-def _service(
-    settings: Settings,
-    shared: Shared,
-    observers: Sequence[Observer],
-    database: Engine,
-    embedder: Embedder | None = None,
-) -> Service:
+    background.append(partial(forgetting, [(AuditLog(database), timedelta(days=settings.journal_days))]))
+    model = build_model(settings, on_model_call) if settings.model_base_url else None
+    if model is not None:
+        background.append(partial(serving, model))
     before = state_of(settings)
     advisor = build_advisor(
-        settings,
-        observers=observers,
-        at_once=not settings.wait_for_index,
-        database=database,
-        embedder=embedder,
-        read=shared.reading.read,
+        settings, observers=observers, at_once=not settings.wait_for_index, database=database, read=reading.read
     )
     reloader = Reloader(settings, advisor, seen=before)
-    background: list[Background] = [reloader.running]
+    background.append(reloader.running)
     history = advisor.memory.history
     if history is not None:
         background.append(partial(forgetting, [(history, timedelta(days=settings.history_days))]))
-    answerer: Answerer = TemplateAnswerer(advisor)
-    model = shared.model
-    if model is not None:
-        from trainmedic.service.assistant import Assistant
-
-        answerer = Assistant(advisor, model, restate=settings.model_restate, rerank=settings.model_rerank)
+    worker = Worker(settings.concurrency, settings.request_timeout_s)
     context = AppContext(
         settings=settings,
         advisor=advisor,
-        answerer=answerer,
-        executor=shared.worker.run,
+        answerer=answerer_of(settings, advisor, model),
+        executor=worker.run,
         probe_model=model_probe(settings) if settings.model_base_url else None,
-        gate=shared.gate,
+        gate=build_gate(settings, database),
     )
-    return Service(context=context, shared=shared, background=tuple(background), reloader=reloader)
+    return Service(context=context, model=model, worker=worker, background=tuple(background), reloader=reloader)
+
+
+def answerer_of(settings: Settings, advisor: Advisor, model: ChatModel | None) -> Answerer:
+    """The template, or the model over it."""
+    if model is None:
+        return TemplateAnswerer(advisor)
+    from trainmedic.service.assistant import Assistant
+
+    return Assistant(advisor, model, restate=settings.model_restate, rerank=settings.model_rerank)
 
 
 def build_app(settings: Settings) -> FastAPI:
-    """The web application: the API over one advisor, and on the same port the pages, MCP and the bots.
-
-    With teams, each has such an application of its own behind the same port.
-    """
+    """The web application: the API over one advisor, and on the same port the pages, MCP and the bots."""
     from trainmedic.kb.frameworks.canonical import warm
     from trainmedic.service.api.metrics import Metrics
-    from trainmedic.ui.chat.upload_folder import UploadFolder
 
-    metrics, uploads = Metrics(), UploadFolder()
+    metrics = Metrics()
     service = build_service(settings, (metrics,), metrics.on_model_call)
-    teams: dict[str, tuple[Service, FastAPI]] = {}
-    for name in settings.team_folders:
-        counted = Metrics()
-        of_team = build_team(name, settings, service, (counted,))
-        app = _application(of_team, counted)
-        _add_pages(app, of_team.context, uploads)
-        teams[name] = (of_team, app)
-    asking = teams[settings.bots_team][0].context if settings.bots_team else service.context
-    slack_service = None
-    background: list[Background] = [*service.background, *(partial(alive, app) for _, app in teams.values())]
-    if slack.configured(settings):
-        from trainmedic.ui.slack.lifecycle import SlackService
-
-        slack_service = SlackService(asking)
-        background.append(slack_service.running)
-    channels = bots_of(asking)
+    background: list[Background] = list(service.background)
+    channels = channels_of(service.context)
     background += [channel.running for channel in channels]
     # What loads on first use; the first question must not wait for it. Processes that read have their tables loaded.
     known = service.context.advisor.knowledge
@@ -243,24 +183,10 @@ def build_app(settings: Settings) -> FastAPI:
     if not settings.readers:
         warm()
     app = _application(replace(service, background=tuple(background)), metrics)
-    if slack_service is not None:
-        slack_service.attach(app)
     for channel in channels:
         channel.attach(app)
-    _add_pages(app, service.context, uploads)
-    if teams:
-        from trainmedic.ui.teams import TeamDispatch
-
-        of_teams = {name: of_team for name, (_, of_team) in teams.items()}
-        app.add_middleware(TeamDispatch, access=service.shared.gate.access, teams=of_teams)
+    _add_pages(app, service.context)
     return app
-
-
-@asynccontextmanager
-async def alive(app: FastAPI) -> AsyncIterator[None]:
-    """What runs beside the requests of an application that is not served by itself."""
-    async with app.router.lifespan_context(app):
-        yield
 
 
 def _application(service: Service, metrics: Metrics) -> FastAPI:
@@ -272,9 +198,9 @@ def _application(service: Service, metrics: Metrics) -> FastAPI:
     app = create_app(
         context.advisor,
         context.settings,
-        {**probes_of(context.advisor, service.shared.model), "reload": service.reloader.trouble},
+        {**probes_of(context.advisor, service.model), "reload": service.reloader.trouble},
         context.answerer,
-        worker=service.shared.worker,
+        worker=service.worker,
         background=service.background,
         metrics=metrics,
         library=service.reloader,
@@ -284,12 +210,12 @@ def _application(service: Service, metrics: Metrics) -> FastAPI:
     return app
 
 
-def _add_pages(app: FastAPI, context: AppContext, uploads: UploadFolder) -> None:
+def _add_pages(app: FastAPI, context: AppContext) -> None:
     """Serve the pages on all paths that are left: call it last."""
     if context.settings.pages and find_spec("gradio") is not None:
         from trainmedic.ui.chat import mount
 
-        make = partial(make_shell, context, uploads)
+        make = partial(make_shell, context)
         if context.settings.oidc_issuer:  # what is wrong with its settings is said at the start
             made = make()
             mount.attach(app, lambda: made)
@@ -299,30 +225,6 @@ def _add_pages(app: FastAPI, context: AppContext, uploads: UploadFolder) -> None
         log.warning("no pages: the package gradio is missing")
 
 
-def bots_of(context: AppContext, transport: AsyncBaseTransport | None = None) -> tuple[BotService, ...]:
-    """The channels besides Slack that are configured, which call their platforms through ``transport``.
-
-    Raises `InvalidSettings` for half a configuration.
-    """
-    from trainmedic.ui.bots.http import BotService
-
-    settings = context.settings
-    channels: list[Channel] = []
-    if bots.feishu_configured(settings):
-        from trainmedic.ui.bots.feishu.channel import FeishuChannel
-
-        channels.append(FeishuChannel(settings, transport))
-    if bots.dingtalk_configured(settings):
-        from trainmedic.ui.bots.dingtalk.channel import DingTalkChannel
-
-        channels.append(DingTalkChannel(settings, transport))
-    if bots.discord_configured(settings):
-        from trainmedic.ui.bots.discord.channel import DiscordChannel
-
-        channels.append(DiscordChannel(settings, transport))
-    return tuple(BotService(context, channel) for channel in channels)
-
-
 def load_mcp_server(context: AppContext) -> MCPServer[Any]:
     """Import the MCP server and make one. Raises `ImportError` without the extra ``mcp``."""
     from trainmedic.ui.mcp.server import make_server
@@ -330,11 +232,11 @@ def load_mcp_server(context: AppContext) -> MCPServer[Any]:
     return make_server(context)
 
 
-def make_shell(context: AppContext, uploads: UploadFolder) -> Shell:
+def make_shell(context: AppContext) -> Shell:
     """What is in front of the pages. Importing it takes a tenth of a second."""
     from trainmedic.ui.chat.app import Shell
 
-    return Shell(context, load_pages, uploads)
+    return Shell(context, load_pages)
 
 
 def load_pages(context: AppContext) -> FastAPI:

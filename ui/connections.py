@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from trainmedic.service.api.limits import network_of
+from trainmedic.service.access.limits import network_of
 
 HEAD_S = 10.0
 """From the opening of a connection, or the first byte of a further request, to the end of the request's head."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from trainmedic.service.access.gate import Gate
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, Executor
-from trainmedic.service.api.gate import Gate
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.memory import Memory
 

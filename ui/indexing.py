@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from trainmedic.kb.errors import StoreError, TrainmedicError
-from trainmedic.kb.store import index
+from trainmedic.kb.store import build, index
 from trainmedic.service.settings import Settings
 from trainmedic.ui.loading import embedder_of, index_root
 
@@ -56,7 +56,7 @@ def _work(settings: Settings, name: str, prebuilt: Path, reports: Connection) ->
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     try:
-        index.complete(
+        build.add_vectors(
             index_root(settings),
             name,
             embedder_of(settings),

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from tqdm import tqdm
 
-from trainmedic.kb.store.batches import Progress
+from trainmedic.kb.store.embeddings import Progress
 
 
 @contextmanager

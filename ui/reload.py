@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.mask import mask
-from trainmedic.kb.store import index
-from trainmedic.kb.store.sources import PageChanges
+from trainmedic.kb.store.index import open_index
 from trainmedic.kb.threads.store import FILE
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.resources import ServedIndex
@@ -23,8 +22,7 @@ from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
 from trainmedic.ui.indexing import Percent, add_vectors
-from trainmedic.ui.loading import THREADS, Pages, index_root, knowledge_of, load_version, read_pages
-from trainmedic.ui.versions import list_versions, page_changes, roll_back
+from trainmedic.ui.loading import THREADS, index_root, knowledge_of, read_pages
 
 PAGE_FILES = (".md", ".yaml", ".py")
 WARMING = "loss is nan"
@@ -43,9 +41,7 @@ class Reloader:
     """Builds the index of changed pages beside the one in use and swaps both at once.
 
     Pages with new problems are not used: what is served stays, and `problem` says why. An index of words only is made
-    whole beside the requests. What fails though the pages are sound is tried again after ``retry_s`` seconds. ``read``
-    and ``make`` are the steps of loading, for knowledge that does not come from the settings, and ``embed`` is how an
-    index of words gets its vectors.
+    whole beside the requests, by ``embed``. What fails though the pages are sound is tried again after ``retry_s``.
     """
 
     def __init__(
@@ -53,8 +49,6 @@ class Reloader:
         settings: Settings,
         advisor: Advisor,
         *,
-        read: Callable[[], Pages] | None = None,
-        make: Callable[[Pages], Knowledge] | None = None,
         embed: Callable[[Settings, str, Percent], Awaitable[None]] = add_vectors,
         seen: State | None = None,
         retry_s: float = RETRY_S,
@@ -65,15 +59,13 @@ class Reloader:
         """The problem is in the pages, which only another change of them mends."""
         self._settings = settings
         self._advisor = advisor
-        self._read = read or (lambda: read_pages(settings.extra_pages))
-        self._make = make or self._knowledge_of
         self._embed = embed
         self._retry_s = retry_s
         self._seen = seen if seen is not None else state_of(settings)
         self._lock = Lock()
 
     def reload(self) -> bool:
-        """Serve the pages as they are, or the pinned version. Returns whether the knowledge was renewed."""
+        """Serve the pages as they are. Returns whether the knowledge was renewed."""
         with self._lock:
             try:
                 knowledge = self._loaded()
@@ -92,11 +84,7 @@ class Reloader:
     def _loaded(self) -> Knowledge | None:
         """The knowledge to serve; None if it is served already. Raises any error of loading."""
         current = self._advisor.knowledge
-        pinned = index.pinned(index_root(self._settings))
-        if pinned is not None:
-            served = current.index.manifest.id == pinned
-            return None if served else load_version(self._settings, pinned, current.embedder)
-        pages = self._read()
+        pages = read_pages(self._settings.extra_pages)
         accepted = {*current.rules.failures, *current.cases.failures}
         broken = [problem for problem in pages.failures if problem not in accepted]
         if broken:
@@ -105,10 +93,6 @@ class Reloader:
         same_threads = threads == (current.threads is not None)
         if same_threads and pages.index_id(current.embedder.identity) == current.index.manifest.id:
             return None
-        return self._make(pages)
-
-    def _knowledge_of(self, pages: Pages) -> Knowledge:
-        current = self._advisor.knowledge
         # A whole index answers until the next one is whole.
         return knowledge_of(self._settings, pages, current.embedder, at_once=current.index.words_only)
 
@@ -160,12 +144,11 @@ class Reloader:
             await asyncio.sleep(self._retry_s)
 
     def _use_vectors(self, name: str) -> None:
-        root = index_root(self._settings)
         with self._lock:
             current = self._advisor.knowledge
             if current.index.manifest.id == name:
-                index.switch(root, name)
-                knowledge = replace(current, index=index.open_version(root / name, current.embedder))
+                opened = open_index(index_root(self._settings) / name, current.embedder)
+                knowledge = replace(current, index=opened)
                 Advisor(knowledge, self._advisor.read).prepare(Ask(question=WARMING))
                 self._advisor.renew(knowledge)
                 self.problem = None
@@ -194,17 +177,7 @@ class Reloader:
             kb_version=knowledge.cases.version,
             ruleset_version=knowledge.rules.version,
             problem=self.problem,
-            versions=list_versions(self._settings),
         )
-
-    def changes(self, before: str, after: str) -> PageChanges:
-        """The pages that the version ``after`` changed. Raises `NotFound`."""
-        return page_changes(self._settings, before, after)
-
-    def roll_back(self, name: str | None) -> None:
-        """Serve a version until told otherwise; None: the pages as they are. Raises `NotFound` or `StoreError`."""
-        roll_back(self._settings, name)
-        self.reload()
 
 
 def _reason(error: Exception) -> str:
@@ -220,7 +193,7 @@ class BrokenPages(TrainmedicError):
 
 
 def state_of(settings: Settings) -> State:
-    """Changes with every file of one's own pages, with the pinned version, and when the first threads are ingested."""
+    """Changes with every file of one's own pages, and when the first threads are ingested."""
     files = []
     for root in settings.extra_pages:
         for path in [root] if root.is_file() else sorted(root.rglob("*")):
@@ -229,4 +202,4 @@ def state_of(settings: Settings) -> State:
                     status = path.stat()
                     files.append((str(path), status.st_mtime_ns, status.st_size))
     threads: Path = settings.data_dir / THREADS / FILE
-    return (tuple(files), index.pinned(index_root(settings)), threads.exists())
+    return (tuple(files), threads.exists())

@@ -16,7 +16,7 @@ FEW = 5
 """A framework or class with fewer cases is listed as a gap."""
 HEAD = """# What is covered
 
-Written by `trainmedic kb coverage` for each release; the command prints the current state. Every case and every rule is
+Every case and every rule is
 a page of its own under [kb/cases](../kb/cases) and [kb/rules](../kb/rules); each names the other. A mechanism, under
 [kb/mechanisms](../kb/mechanisms), names the cases and rules that are instances of it.
 """

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from trainmedic.ingest.document import Block
+from trainmedic.ingest.items import Block
 from trainmedic.kb.model.report import Text
 
 FieldName = Literal[
@@ -28,9 +28,9 @@ FieldName = Literal[
 ]
 FIELDS: tuple[FieldName, ...] = get_args(FieldName)
 """The fields in the order in which a reviewer reads them. All but the first four may occur several times."""
-MarkKind = Literal["refuted", "option", "value", "default", "check", "release"]
-"""What contradicts the statement: a case's refutation; the option does not exist, does not take the value or has
-another default; a rule that the write-up's own configuration triggers; the releases of a case or a known defect."""
+MarkKind = Literal["refuted", "option", "value"]
+"""What contradicts the statement: a case's refutation; its framework has no such option; the option does not take the
+value."""
 SourceState = Literal["current", "changed", "gone"]
 
 
@@ -57,8 +57,8 @@ class DraftField:
 class Mark:
     """A statement of the write-up that the knowledge contradicts.
 
-    ``page`` is the id of the case, rule or known defect, or ``option:<framework>:<name>`` for an option catalogue.
-    ``statement`` is what it says, ``why`` the reason. ``outdated``: the statement holds for other releases only.
+    ``page`` is the id of the case, or ``option:<framework>:<name>`` for an option catalogue. ``statement`` is what it
+    says, ``why`` the reason. ``outdated``: the statement holds for other releases only.
     """
 
     kind: MarkKind

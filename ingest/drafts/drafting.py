@@ -3,60 +3,66 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
-from trainmedic.ingest.document import Document
-from trainmedic.ingest.drafts.contradictions import Reference, marks_of
-from trainmedic.ingest.drafts.draft import Draft
-from trainmedic.ingest.drafts.reading import Choose, fields_of, with_choices
+from trainmedic.ingest.drafts.draft import Draft, article_lines
+from trainmedic.ingest.drafts.fields import Choose, fields_of, with_choices
+from trainmedic.ingest.drafts.options import wrong_options
+from trainmedic.ingest.drafts.refuted import refuted
+from trainmedic.ingest.drafts.statements import statements
 from trainmedic.ingest.drafts.store import KEY_DIGITS, digest_of
+from trainmedic.ingest.items import Document
+from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.parse.pipeline import parse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """What a draft is made with, beside the program: the knowledge that its statements are held against, and a model
+class Aids:
+    """What a draft is made with, beside the program: the cases by id that its statements are held against, and a model
     that chooses its sentences."""
 
-    knowledge: Reference | None = None
+    cases: Mapping[str, Case] = field(default_factory=lambda: MappingProxyType({}))
     choose: Choose | None = None
 
 
-UNAIDED = Means()
-"""The program alone: no marks, no model."""
+UNAIDED = Aids()
 
 
 def draft_of(
     document: Document,
-    means: Means = UNAIDED,
+    evidence: Evidence | None = None,
     *,
     source: str = "",
     key: str = "",
     digest: str = "",
     related: Sequence[str] = (),
+    aids: Aids = UNAIDED,
 ) -> Draft:
-    """``key`` and ``digest`` default to the document's origin and to the digest of its text."""
-    key = key or document.url or document.origin
+    """``evidence`` is that of the document's `article_lines`, if they were read already. ``key`` and ``digest``
+    default to the document's origin and to the digest of its text."""
     draft = Draft(
         id="",
         title=document.title,
         origin=document.origin,
         source=source,
-        key=key,
+        key=key or document.url or document.origin,
         url=document.url,
         language=document.language,
         digest=digest or digest_of(document.text),
         blocks=document.blocks,
         related=tuple(related),
     )
-    evidence = parse("\n".join(draft.lines))
-    fields = fields_of(draft, evidence)
-    if means.choose is not None:
-        fields = with_choices(draft, fields, means.choose(draft.lines))
+    evidence = evidence or parse("\n".join(article_lines(document.title, document.blocks)))
+    said = statements(draft)
+    fields = fields_of(draft, evidence, said)
+    if aids.choose is not None:
+        fields = with_choices(draft, fields, aids.choose(draft.lines))
     draft = replace(draft, id=_identity(draft, evidence), fields=fields)
-    return replace(draft, marks=marks_of(draft, evidence, means.knowledge)) if means.knowledge is not None else draft
+    marks = dict.fromkeys((*refuted(draft, said, aids.cases), *wrong_options(draft, said)))
+    return replace(draft, marks=tuple(sorted(marks, key=lambda mark: (mark.claim.first_line, mark.claim.text))))
 
 
 def _identity(draft: Draft, evidence: Evidence) -> str:

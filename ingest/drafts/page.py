@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 
 import yaml
 
-from trainmedic.ingest.document import Block
 from trainmedic.ingest.drafts.draft import Draft
 from trainmedic.ingest.drafts.sections import section_of
+from trainmedic.ingest.items import Block
 from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.pages.case import HEADINGS, REQUIRED
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainmedic.ingest.document import Block
 from trainmedic.ingest.drafts.draft import Draft, Passage
 from trainmedic.ingest.drafts.sections import section_of
-from trainmedic.ingest.summary import sentences
+from trainmedic.ingest.items import Block
+from trainmedic.ingest.threads.summary import sentences
 
 LEAST = 4
 """Letters and digits of a sentence: items of Chinese lists are short."""

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from trainmedic.ingest.dedupe import containment, shingles
+from trainmedic.ingest.drafts.copies import containment, shingles
 from trainmedic.ingest.drafts.draft import Draft
 from trainmedic.kb.engine.mechanism import MechanismSet
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.parse.error_template import template
-from trainmedic.kb.parse.pipeline import parse
 
 ReasonKind = Literal["source", "text", "error", "mechanism"]
 WEIGHTS: Mapping[ReasonKind, float] = {"source": 4.0, "text": 3.0, "error": 2.0, "mechanism": 1.0}
@@ -77,8 +76,7 @@ def duplicates(incident: Incident, others: Iterable[Incident]) -> tuple[Duplicat
 
 def incident_of_draft(draft: Draft, mechanisms: MechanismSet) -> Incident:
     text = "\n".join(draft.lines)
-    traces = (trace for trace in parse(text).tracebacks if trace.root)
-    errors = (template(trace.message) for trace in traces)
+    errors = (template(passage.text) for field in draft.fields if field.name == "error" for passage in field.passages)
     about = frozenset(draft.related[:1])
     return Incident(
         id=draft.id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ import yaml
 
 from trainmedic.ingest.drafts.draft import Draft
 from trainmedic.ingest.drafts.page import TO_WRITE
-from trainmedic.ingest.personal import hidden, hidden_markdown, names_in
+from trainmedic.ingest.personal import hidden, hidden_markdown
+from trainmedic.kb.identities import Identities, identities_of
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.page import Page
@@ -91,9 +92,9 @@ def _split(text: str) -> tuple[dict[str, Any], str]:
 
 def _page(front: Mapping[str, Any], body: str) -> str:
     """The page, without the secrets and persons that an edit may have brought in."""
-    names = names_in((*_texts(front), body))
-    front = _without_persons(front, names)
-    body = hidden_markdown(mask(body).text, names)
+    known = identities_of((*_texts(front), body))
+    front = _without_persons(front, known)
+    body = hidden_markdown(mask(body).text, known)
     return f"---\n{yaml.safe_dump(front, allow_unicode=True, sort_keys=False, width=110)}---\n{body}"
 
 
@@ -105,14 +106,14 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(part)
 
 
-def _without_persons(value: Any, names: Collection[str]) -> Any:
+def _without_persons(value: Any, known: Identities) -> Any:
     if isinstance(value, Mapping):
-        return {key: _without_persons(part, names) for key, part in value.items()}
+        return {key: _without_persons(part, known) for key, part in value.items()}
     if isinstance(value, list):
-        return [_without_persons(part, names) for part in value]
+        return [_without_persons(part, known) for part in value]
     text = mask(value).text
     # The address of a source leads to it, also on a machine of the team.
-    return text if text.startswith(("https://", "http://")) else hidden(text, names=names)
+    return text if text.startswith(("https://", "http://")) else hidden(text, known)
 
 
 def _body(case: Case) -> str:

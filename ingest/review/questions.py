@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainmedic.ingest.build import build
-from trainmedic.ingest.document import Raw
+from trainmedic.ingest.drafts.build import write_drafts
 from trainmedic.ingest.drafts.draft import Draft
 from trainmedic.ingest.drafts.store import load_drafts
-from trainmedic.ingest.write_up import PROBLEM
+from trainmedic.ingest.drafts.write_up import problem
+from trainmedic.ingest.items import Discussion, Message, masked
+from trainmedic.ingest.threads.facts import facts_of
 from trainmedic.kb.errors import InvalidRequest
 
 SOURCE = "unresolved"
@@ -26,9 +27,16 @@ def draft_of_questions(
     title = next((line for question in questions for line in question.splitlines() if line.strip()), "").strip()
     if not title:
         raise InvalidRequest("these questions have no text")
-    parts = [f"# {title[:LONGEST_TITLE]}", f"## {PROBLEM}", *dict.fromkeys((*questions, *comments))]
-    raw = Raw(origin=f"question {answer_id}", content="\n\n".join(parts), format="markdown", key=answer_id)
-    build([raw], folder, lambda document: (nearest,) if nearest else (), source=SOURCE)
+    first, *others = dict.fromkeys((*questions, *comments))
+    asked = Discussion(
+        origin=f"question {answer_id}",
+        key=answer_id,
+        title=title[:LONGEST_TITLE],
+        messages=(Message(text=first, role="reporter"), *(Message(text=text) for text in others)),
+    )
+    facts = facts_of(masked(asked), problem)
+    read = [facts] if facts is not None else []
+    write_drafts(read, folder, lambda document: (nearest,) if nearest else (), source=SOURCE)
     drafts = (draft for draft in load_drafts(folder) if (draft.source, draft.key) == (SOURCE, answer_id))
     draft = next(drafts, None)
     if draft is None:

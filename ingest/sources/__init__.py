@@ -1,47 +1,54 @@
-"""Sources of write-ups and discussions. Each module here is one, named as on the command line.
+"""Sources of write-ups and discussions: one function each, named as on the command line.
 
-``read(location, since)`` lists and fetches; masking, cleaning, summaries and storing are the same for all
-(`ingest.threads`). Something that cannot be read is a `Failure` among the items, never an exception.
+``read(options)`` lists and fetches; masking, cleaning, summaries and storing are the same for all (`ingest.pipeline`).
+Something that cannot be read is a `Failure` among the items, never an exception. A source that can tell what changed
+yields `Checkpoint`s, and is given the value of the last one; it then reads only what changed, and yields a `Gone` for
+each item that it knows to be deleted.
+
+A package of yours adds a source by an entry point of the group ``trainmedic.sources``. Beside the function its module
+may have ``recognises(location)``.
 """
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
-from typing import Protocol
+from importlib.metadata import EntryPoint, entry_points
+from typing import TypeAlias
 
-from trainmedic.ingest.document import Item, printable
+from trainmedic.ingest.items import Item, Options, printable
+
+GROUP = "trainmedic.sources"
+BUILT_IN = ("confluence", "folder", "git", "github", "jsonl", "lark", "notion", "slack", "tickets", "web")
+Source: TypeAlias = Callable[[Options], Iterator[Item]]
 
 
-class Source(Protocol):
-    def read(self, location: str, since: str = "") -> Iterator[Item]:
-        """Everything at ``location``, in a stable order.
-
-        A source that can tell what changed yields `Checkpoint`s; ``since`` is the value of the last one. It then reads
-        only what changed, and a `Gone` for each item that it knows to be deleted.
-        """
-        ...
+@cache
+def _entries() -> dict[str, EntryPoint]:
+    """The sources by name. Those of this package are known without its metadata, which a checkout may lack."""
+    own = [EntryPoint(name, f"{__name__}.{name}:read", GROUP) for name in BUILT_IN]
+    return {entry.name: entry for entry in (*entry_points(group=GROUP), *own)}
 
 
 def names() -> tuple[str, ...]:
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+    return tuple(sorted(_entries()))
 
 
 def source(name: str) -> Source:
-    module: Source = import_module(f"{__name__}.{name}")
-    return module
+    read: Source = _entries()[name].load()
+    return read
 
 
-def read(name: str, location: str, since: str = "") -> Iterator[Item]:
+def read(name: str, options: Options) -> Iterator[Item]:
     """What a source reads, with names that can be stored."""
-    return map(printable, source(name).read(location, since))
+    return map(printable, source(name)(options))
 
 
 def recognised(location: str) -> str:
     """The source that knows the layout of an export at ``location``; "folder" if none does."""
     for name in names():
-        recognises = getattr(import_module(f"{__name__}.{name}"), "recognises", None)
+        recognises = getattr(import_module(_entries()[name].module), "recognises", None)
         if recognises is not None and recognises(location):
             return name
     return "folder"

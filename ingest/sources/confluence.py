@@ -10,8 +10,9 @@ import html
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from trainmedic.ingest.document import Failure, Item, Raw
-from trainmedic.ingest.tree import File, files, text_of
+from trainmedic.ingest.items import Failure, Item, Options, Raw
+from trainmedic.ingest.read.conversion import apart
+from trainmedic.ingest.read.files import File, contents, files, text_of
 from trainmedic.kb.lazy import regex
 
 MAX_BYTES = 10 * 1024 * 1024
@@ -29,23 +30,23 @@ def recognises(location: str) -> bool:
     return not isinstance(head, Failure) and b"Confluence" in head
 
 
-def read(location: str, since: str = "") -> Iterator[Item]:
+def read(options: Options) -> Iterator[Item]:
     """Every page, in the order of the paths; the index of the space is none."""
-    for file in files(location):
-        if isinstance(file, Failure):
-            yield file
-            continue
-        if file.suffix not in (".html", ".htm") or PurePosixPath(file.origin).name == "index.html":
-            continue
-        data = file.content(MAX_BYTES)
-        if isinstance(data, Failure):
-            yield data
-            continue
-        text = text_of(data)
-        if text is None:
-            yield Failure(origin=file.origin, reason="no text")
-            continue
-        yield _page(file.origin, text)
+    for found in contents(options.location, (".html", ".htm"), MAX_BYTES):
+        if isinstance(found, Failure):
+            yield found
+        elif PurePosixPath(found[0]).name != "index.html":
+            yield _read(*found)
+
+
+def _read(origin: str, data: bytes) -> Raw | Failure:
+    text = text_of(data)
+    if text is None:
+        return Failure(origin=origin, reason="no text")
+    try:
+        return apart(_page, origin, text)
+    except ValueError as error:
+        return Failure(origin=origin, reason=str(error))
 
 
 def _page(origin: str, text: str) -> Raw | Failure:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from trainmedic.ingest.conversion import SUFFIXES as CONVERTED
-from trainmedic.ingest.conversion import markdown_of
-from trainmedic.ingest.document import Failure, Raw
-from trainmedic.ingest.tree import files, text_of
+from trainmedic.ingest.items import Failure, Options, Raw
+from trainmedic.ingest.read.conversion import SUFFIXES as CONVERTED
+from trainmedic.ingest.read.conversion import markdown_of
+from trainmedic.ingest.read.files import files, text_of
 
 FORMATS = {
     ".md": "markdown",
@@ -24,9 +24,9 @@ MAX_CONVERTED = 20 * 1024 * 1024
 """Bytes of a file that is mostly pictures."""
 
 
-def read(location: str, since: str = "") -> Iterator[Raw | Failure]:
-    """Every write-up below the folder (or the one file) at ``location``; a file of another kind is a `Failure`."""
-    for file in files(location):
+def read(options: Options) -> Iterator[Raw | Failure]:
+    """Every write-up below the folder (or the one file) at the location; a file of another kind is a `Failure`."""
+    for file in files(options.location):
         if isinstance(file, Failure):
             yield file
             continue

@@ -9,18 +9,19 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from trainmedic.ingest.conversion import SUFFIXES as CONVERTED
-from trainmedic.ingest.document import Checkpoint, Failure, Gone, Item, Raw
+from trainmedic.ingest.items import Checkpoint, Failure, Gone, Item, Options, Raw
+from trainmedic.ingest.read.conversion import SUFFIXES as CONVERTED
+from trainmedic.ingest.read.files import too_large
 from trainmedic.ingest.sources.folder import FORMATS, most_bytes, read_bytes
-from trainmedic.ingest.tree import too_large
 from trainmedic.kb.lazy import regex
 
 _REMOTE = regex(r"(?:https://(?:[^@/]+@)?|ssh://git@|git@)([\w.-]+)[:/](.+?)(?:\.git)?/?$")
 _COMMIT = regex(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-def read(location: str, since: str = "") -> Iterator[Item]:
+def read(options: Options) -> Iterator[Item]:
     """Every write-up of the newest commit, or those that changed since the commit ``since``."""
+    location, since = options.location, options.since
     try:
         head = _git(location, "rev-parse", "HEAD^{commit}").decode().strip()
         known = bool(since) and bool(_COMMIT.fullmatch(since)) and _has(location, since)

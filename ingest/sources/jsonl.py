@@ -13,17 +13,17 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trainmedic.ingest.document import Discussion, Failure, Item, Message, Raw
-from trainmedic.ingest.tree import files
+from trainmedic.ingest.items import Discussion, Failure, Item, Message, Options, Raw
+from trainmedic.ingest.read.files import files
 from trainmedic.kb.threads.thread import Role
 
 SUFFIXES = (".jsonl", ".ndjson")
 _ROLES: Mapping[str, Role] = {"reporter": "reporter", "maintainer": "maintainer"}
 
 
-def read(location: str, since: str = "") -> Iterator[Item]:
+def read(options: Options) -> Iterator[Item]:
     """Every line, in order; a broken one is a `Failure` of its own."""
-    for file in files(location):
+    for file in files(options.location):
         if isinstance(file, Failure):
             yield file
             continue

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
-from trainmedic.ingest.document import Discussion, Failure, Item, Message
-from trainmedic.ingest.tree import File, files
+from trainmedic.ingest.items import Discussion, Failure, Item, Message, Options, iso_time, number_of, shortened
+from trainmedic.ingest.read.files import File, files
 
 SUFFIXES = (".json", ".jsonl", ".ndjson")
 MAX_BYTES = 256 * 1024 * 1024
 LONGEST_TITLE = 80
 
 
-def read(location: str, since: str = "") -> Iterator[Item]:
+def read(options: Options) -> Iterator[Item]:
     """The threads with at least one reply, in the order of their first messages."""
-    for file in files(location):
+    for file in files(options.location):
         if isinstance(file, Failure):
             yield file
             continue
@@ -94,7 +93,7 @@ def _threads(file: File, messages: Sequence[Mapping[str, Any]]) -> Iterator[Disc
         yield Discussion(
             origin=f"{file.origin}#{key}",
             key=key,
-            title=title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 1]}…",
+            title=shortened(title, LONGEST_TITLE),
             messages=(
                 Message(text=text, role="reporter"),
                 *(
@@ -103,7 +102,7 @@ def _threads(file: File, messages: Sequence[Mapping[str, Any]]) -> Iterator[Disc
                     if reply
                 ),
             ),
-            updated=_iso(_time(replies[-1])),
+            updated=iso_time(_time(replies[-1]) / 1000),
         )
 
 
@@ -139,14 +138,4 @@ def _sender(item: Mapping[str, Any]) -> object:
 
 def _time(item: Mapping[str, Any]) -> float:
     """Milliseconds since the epoch."""
-    try:
-        return float(item.get("create_time") or 0)
-    except (TypeError, ValueError):
-        return 0.0
-
-
-def _iso(milliseconds: float) -> str:
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")
-    except (OverflowError, OSError, ValueError):
-        return ""
+    return number_of(item.get("create_time"))

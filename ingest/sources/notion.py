@@ -7,11 +7,12 @@ pages that are files of their own, so they are left out, like the files attached
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import PurePosixPath
 
-from trainmedic.ingest.document import Failure, Item, Raw
+from trainmedic.ingest.items import Failure, Item, Options
+from trainmedic.ingest.read.files import File, contents, files
 from trainmedic.ingest.sources.folder import read_bytes
-from trainmedic.ingest.tree import File, files
 from trainmedic.kb.lazy import regex
 
 MAX_BYTES = 5 * 1024 * 1024
@@ -24,24 +25,13 @@ def recognises(location: str) -> bool:
     return bool(names) and all(_ID.search(PurePosixPath(name).name) for name in names)
 
 
-def read(location: str, since: str = "") -> Iterator[Item]:
+def read(options: Options) -> Iterator[Item]:
     """Every page, in the order of the paths."""
-    for file in files(location):
-        if isinstance(file, Failure):
-            yield file
-            continue
-        if file.suffix not in (".md", ".html"):
-            continue
-        data = file.content(MAX_BYTES)
-        item = data if isinstance(data, Failure) else read_bytes(data, file.origin)
+    for found in contents(options.location, (".md", ".html"), MAX_BYTES):
+        item = found if isinstance(found, Failure) else read_bytes(found[1], found[0])
         if isinstance(item, Failure):
             yield item
             continue
-        ids = _ID.findall(file.origin)
-        origin = _ID.sub("", file.origin)
-        yield Raw(
-            origin=origin,
-            content=_LINK.sub(r"\1", item.content),
-            format=item.format,
-            key=ids[-1] if ids else origin,
-        )
+        ids = _ID.findall(item.origin)
+        origin = _ID.sub("", item.origin)
+        yield replace(item, origin=origin, content=_LINK.sub(r"\1", item.content), key=ids[-1] if ids else origin)

@@ -10,16 +10,15 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any
 
-from trainmedic.ingest.document import Discussion, Failure, Item, Message
-from trainmedic.ingest.personal import people, without_people
-from trainmedic.ingest.tree import File, files
+from trainmedic.ingest.items import Discussion, Failure, Item, Message, Options, iso_time, number_of, shortened
+from trainmedic.ingest.read.files import File, files
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.threads.thread import Role
 
@@ -29,6 +28,8 @@ _DONE = frozenset({"white_check_mark", "heavy_check_mark", "ballot_box_with_chec
 _MARKS = regex(r"<(?P<target>[^<>|]+)(?:\|(?P<label>[^<>]*))?>")
 LONGEST_TITLE = 120
 USERS = "users.json"
+_TABLE = load_table("identities.toml")
+_WORDS = frozenset((*_TABLE["words_and_names"], *_TABLE["shared_accounts"]))
 _PARTS_OF_NAMES = ("name", "real_name", "display_name", "first_name", "last_name")
 
 
@@ -37,11 +38,11 @@ def recognises(location: str) -> bool:
     return {"channels.json", USERS} <= names
 
 
-def read(location: str, since: str = "") -> Iterator[Item]:
+def read(options: Options) -> Iterator[Item]:
     """The threads of every channel, in the order of channels and first messages."""
     days: list[File] = []
     people: frozenset[str] = frozenset()
-    for file in files(location):
+    for file in files(options.location):
         if isinstance(file, Failure):
             yield file
         elif PurePosixPath(file.origin).name == USERS:
@@ -49,7 +50,7 @@ def read(location: str, since: str = "") -> Iterator[Item]:
         elif _DAY.search(PurePosixPath(file.origin).name):
             days.append(file)
     if not days:
-        yield Failure(origin=location, reason="no day of a channel (CHANNEL/YYYY-MM-DD.json) in it")
+        yield Failure(origin=options.location, reason="no day of a channel (CHANNEL/YYYY-MM-DD.json) in it")
     for channel, listed in groupby(days, key=lambda day: PurePosixPath(day.origin).parent.name):
         messages: list[Mapping[str, Any]] = []
         for day in listed:
@@ -87,12 +88,29 @@ def _people(file: File) -> frozenset[str]:
     members = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
     profiles = [profile for item in members if isinstance(profile := item.get("profile"), Mapping)]
     names = (item.get(part) for item in (*members, *profiles) for part in _PARTS_OF_NAMES)
-    return people(name for name in names if isinstance(name, str))
+    return called(name for name in names if isinstance(name, str))
+
+
+def called(names: Iterable[str]) -> frozenset[str]:
+    """What people are called in messages: their names, and the parts of these that are no words."""
+    whole = {name.strip() for name in names}
+    parts = whole | {part for name in whole for part in name.split()}
+    return frozenset(name for name in parts if len(name) >= (3 if name.isascii() else 2) and name.lower() not in _WORDS)
+
+
+def unnamed(text: str, names: frozenset[str]) -> str:
+    """The text without the people that it names."""
+    present = sorted((name for name in names if name in text), key=len, reverse=True)
+    if not present:
+        return text
+    # Chinese has no blanks around a name.
+    patterns = (re.escape(name) if not name.isascii() else rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in present)
+    return re.sub("|".join(patterns), lambda match: "x" * len(match[0]), text)
 
 
 def _without_people(thread: Discussion, names: frozenset[str]) -> Discussion:
-    messages = tuple(replace(message, text=without_people(message.text, names)) for message in thread.messages)
-    return replace(thread, title=without_people(thread.title, names), messages=messages)
+    messages = tuple(replace(message, text=unnamed(message.text, names)) for message in thread.messages)
+    return replace(thread, title=unnamed(thread.title, names), messages=messages)
 
 
 def _messages(day: File) -> list[Mapping[str, Any]] | Failure:
@@ -130,7 +148,7 @@ def _threads(channel: str, messages: list[Mapping[str, Any]]) -> Iterator[Discus
             title=_title(plain(first["text"])),
             messages=(Message(text=plain(first["text"]), role="reporter"), *said),
             resolved=_marked(first) or any(message.accepted for message in said),
-            updated=_iso(max(_time(item) for item in (first, *replies))),
+            updated=iso_time(max(_time(item) for item in (first, *replies))),
         )
 
 
@@ -146,19 +164,8 @@ def _marked(item: Mapping[str, Any]) -> bool:
 
 
 def _title(text: str) -> str:
-    line = text.splitlines()[0].strip("`*_ ")
-    return line if len(line) <= LONGEST_TITLE else f"{line[: LONGEST_TITLE - 1]}…"
+    return shortened(text.splitlines()[0].strip("`*_ "), LONGEST_TITLE)
 
 
 def _time(item: Mapping[str, Any]) -> float:
-    try:
-        return float(item.get("ts") or 0)
-    except (TypeError, ValueError):
-        return 0.0
-
-
-def _iso(seconds: float) -> str:
-    try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-    except (OverflowError, OSError, ValueError):
-        return ""
+    return number_of(item.get("ts"))

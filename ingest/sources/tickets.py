@@ -11,8 +11,8 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from trainmedic.ingest.document import Discussion, Failure, Item, Message
-from trainmedic.ingest.tree import files, text_of
+from trainmedic.ingest.items import Discussion, Failure, Item, Message, Options
+from trainmedic.ingest.read.files import contents, files, text_of
 from trainmedic.kb.lazy import regex
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -49,23 +49,16 @@ def recognises(location: str) -> bool:
     return bool(places["title"] and places["text"] and places["status"])
 
 
-def read(location: str, since: str = "") -> Iterator[Item]:
+def read(options: Options) -> Iterator[Item]:
     """Every ticket, in the order of the rows."""
     csv.field_size_limit(MAX_BYTES)
-    for file in files(location):
-        if isinstance(file, Failure):
-            yield file
-            continue
-        if file.suffix != ".csv":
-            continue
-        data = file.content(MAX_BYTES)
-        text = data if isinstance(data, Failure) else text_of(data)
-        if isinstance(text, Failure):
-            yield text
-        elif text is None:
-            yield Failure(origin=file.origin, reason="no text")
+    for found in contents(options.location, (".csv",), MAX_BYTES):
+        if isinstance(found, Failure):
+            yield found
+        elif (text := text_of(found[1])) is not None:
+            yield from _rows(found[0], text)
         else:
-            yield from _rows(file.origin, text)
+            yield Failure(origin=found[0], reason="no text")
 
 
 def markdown(text: str) -> str:

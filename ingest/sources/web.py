@@ -5,18 +5,27 @@ A page that its server says is gone (404, 410) is forgotten; one that cannot be 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import httpx
 
-from trainmedic.ingest.document import Checkpoint, Failure, Gone, Item, Raw
+from trainmedic.ingest.items import Checkpoint, Failure, Gone, Item, Options, Raw
 
 MAX_BYTES = 10 * 1024 * 1024
 TIMEOUT_S = 30.0
+"""Seconds that a server may say nothing."""
+PAGE_S = 60.0
+"""Seconds for one page, redirects and all."""
+MOST_REDIRECTS = 5
 _GONE = (404, 410)
+_HEADERS = {"User-Agent": "trainmedic", "Accept": "text/html, text/markdown, text/plain"}
 _FORMATS = {"text/html": "html", "application/xhtml+xml": "html", "text/markdown": "markdown", "text/plain": "text"}
 
 
@@ -24,18 +33,16 @@ def recognises(location: str) -> bool:
     return location.startswith(("https://", "http://"))
 
 
-def read(location: str, since: str = "", transport: httpx.BaseTransport | None = None) -> Iterator[Item]:
+def read(options: Options, transport: httpx.AsyncBaseTransport | None = None) -> Iterator[Item]:
     """Each page, in the order given. ``transport`` is there for tests."""
-    listed = addresses(location)
+    listed = addresses(options.location)
     if isinstance(listed, Failure):
         yield listed
         return
-    marks = _marks(since)
-    headers = {"User-Agent": "trainmedic", "Accept": "text/html, text/markdown, text/plain"}
-    with httpx.Client(headers=headers, timeout=TIMEOUT_S, follow_redirects=True, transport=transport) as client:
-        for address in listed:
-            yield from _page(client, address, marks)
-            yield Checkpoint(value=json.dumps(marks, sort_keys=True))
+    marks = _marks(options.since)
+    for address in listed:
+        yield from asyncio.run(_within_deadline(address, marks, options.internal, transport))
+        yield Checkpoint(value=json.dumps(marks, sort_keys=True))
     for address in sorted(set(marks) - set(listed)):
         del marks[address]
         yield Gone(key=address)
@@ -57,39 +64,106 @@ def addresses(location: str) -> tuple[str, ...] | Failure:
     return tuple(dict.fromkeys(listed))
 
 
-def _page(client: httpx.Client, address: str, marks: dict[str, list[str]]) -> Iterator[Item]:
+async def _within_deadline(
+    address: str, marks: dict[str, list[str]], internal: bool, transport: httpx.AsyncBaseTransport | None
+) -> list[Item]:
+    try:
+        async with (
+            asyncio.timeout(PAGE_S),
+            httpx.AsyncClient(headers=_HEADERS, timeout=TIMEOUT_S, transport=transport) as client,
+        ):
+            return await _page(client, address, marks, internal=internal)
+    except TimeoutError:
+        return [Failure(origin=address, reason=f"takes longer than {PAGE_S:g} s")]
+    except InternalTarget as error:
+        return [Failure(origin=address, reason=f"leads to {error.args[0]}, which is internal (--internal allows it)")]
+    except (httpx.HTTPError, httpx.InvalidURL, LookupError) as error:
+        return [Failure(origin=address, reason=f"cannot be fetched ({type(error).__name__})")]
+
+
+async def _page(client: httpx.AsyncClient, address: str, marks: dict[str, list[str]], *, internal: bool) -> list[Item]:
     etag, modified, digest = [*marks.get(address, []), "", "", ""][:3]
     conditions = {name: value for name, value in (("If-None-Match", etag), ("If-Modified-Since", modified)) if value}
-    try:
-        with client.stream("GET", address, headers=conditions) as response:
-            if response.status_code == httpx.codes.NOT_MODIFIED:
-                return
-            if response.status_code in _GONE:
-                marks.pop(address, None)
-                yield Gone(key=address)
-                yield Failure(origin=address, reason=f"gone ({response.status_code})")
-                return
-            if response.is_error:
-                yield Failure(origin=address, reason=f"the server answers {response.status_code}")
-                return
-            kind = response.headers.get("content-type", "text/html").partition(";")[0].strip().lower()
-            if kind not in _FORMATS:
-                yield Failure(origin=address, reason=f"pages of this kind are not read: {kind}")
-                return
-            data = b""
-            for piece in response.iter_bytes():
-                data += piece
-                if len(data) > MAX_BYTES:
-                    yield Failure(origin=address, reason=f"larger than {MAX_BYTES // 1024 // 1024} MiB")
-                    return
-            text = data.decode(response.encoding or "utf-8", errors="replace")
-            headers: Mapping[str, str] = response.headers
-            mark = hashlib.sha256(data).hexdigest()[:16]
-            marks[address] = [headers.get("etag", ""), headers.get("last-modified", ""), mark]
-            if mark != digest:
-                yield Raw(origin=address, content=text, format=_FORMATS[kind], url=address)
-    except (httpx.HTTPError, httpx.InvalidURL, LookupError) as error:
-        yield Failure(origin=address, reason=f"cannot be fetched ({type(error).__name__})")
+    way = Way(internal=internal)
+    request = client.build_request("GET", address, headers=conditions, extensions={"trace": way.connected})
+    for _ in range(MOST_REDIRECTS + 1):
+        way.enter(request.url.host)
+        response = await client.send(request, stream=True)
+        try:
+            if response.next_request is None:
+                return await _content(response, address, marks, digest)
+        finally:
+            await response.aclose()
+        request = response.next_request
+        request.extensions["trace"] = way.connected
+    return [Failure(origin=address, reason=f"more than {MOST_REDIRECTS} redirects")]
+
+
+async def _content(response: httpx.Response, address: str, marks: dict[str, list[str]], digest: str) -> list[Item]:
+    if response.status_code == httpx.codes.NOT_MODIFIED:
+        return []
+    if response.status_code in _GONE:
+        marks.pop(address, None)
+        return [Gone(key=address), Failure(origin=address, reason=f"gone ({response.status_code})")]
+    if response.is_error:
+        return [Failure(origin=address, reason=f"the server answers {response.status_code}")]
+    kind = response.headers.get("content-type", "text/html").partition(";")[0].strip().lower()
+    if kind not in _FORMATS:
+        return [Failure(origin=address, reason=f"pages of this kind are not read: {kind}")]
+    data = b""
+    async for piece in response.aiter_bytes():
+        data += piece
+        if len(data) > MAX_BYTES:
+            return [Failure(origin=address, reason=f"larger than {MAX_BYTES // 1024 // 1024} MiB")]
+    text = data.decode(response.encoding or "utf-8", errors="replace")
+    mark = hashlib.sha256(data).hexdigest()[:16]
+    marks[address] = [response.headers.get("etag", ""), response.headers.get("last-modified", ""), mark]
+    if mark == digest:
+        return []
+    return [Raw(origin=address, content=text, format=_FORMATS[kind], url=str(response.url), key=address)]
+
+
+class InternalTarget(Exception):
+    """A page of a public host leads to an internal one; ``args[0]`` is its address."""
+
+
+class Way:
+    """The hosts on the way to a page: from a public one, none leads to this machine or network."""
+
+    def __init__(self, *, internal: bool) -> None:
+        self._allowed = internal
+        self._hops = 0
+
+    def enter(self, host: str) -> None:
+        """Go to the next host. Its name may tell already; what counts is the address that is connected to."""
+        self._hops += 1
+        with suppress(ValueError):
+            self._check(host.strip("[]"))
+
+    async def connected(self, event: str, info: Mapping[str, Any]) -> None:
+        """Called by the client; what is raised ends the request before it is sent."""
+        if event != "connection.connect_tcp.complete":
+            return
+        stream = info["return_value"]
+        try:
+            self._check(stream.get_extra_info("server_addr")[0])
+        except InternalTarget:
+            await stream.aclose()
+            raise
+
+    def _check(self, address: str) -> None:
+        if self._allowed or is_public(address):
+            return
+        if self._hops > 1:
+            raise InternalTarget(address)
+        self._allowed = True  # the listed host is internal itself
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is of the internet. Raises `ValueError` if it is none."""
+    found = ip_address(address.partition("%")[0])
+    found = getattr(found, "ipv4_mapped", None) or found
+    return found.is_global and not found.is_multicast
 
 
 def _marks(since: str) -> dict[str, list[str]]:

@@ -1,6 +1,5 @@
 """Option catalogues from the frameworks' own sources, read statically: nothing of a framework is ever imported or run.
 
-``python -m trainmedic.ingest.tools.extract --from-catalog FILE`` imports a collected catalogue;
 ``python -m trainmedic.ingest.tools.extract --checkout DIR --framework openrlhf --tag v0.8.11`` reads one release from a
 git checkout (bare or not, shallow is enough) and adds it to that framework's file. ``--wheel FILE`` instead of checkout
 and tag reads it from a package. ``--compare`` only reports how it differs from what is stored. ``--table FILE`` writes
@@ -10,26 +9,17 @@ the table of canonical settings for the documentation.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trainmedic.ingest.tools.extract_source import GitTree, WheelTree
-from trainmedic.ingest.tools.extract_store import Book, Entry, from_catalogue, read, write, write_side_tables
+from trainmedic.ingest.tools.extract_store import Book, Entry, read, write
 from trainmedic.ingest.tools.extract_table import settings_table
 from trainmedic.ingest.tools.option_sources import FRAMEWORKS, extract, with_options_of
 from trainmedic.kb.versions import bare
 
 DATA = Path(__file__).resolve().parents[2] / "kb" / "frameworks"
-
-
-def import_catalogue(source: Path, folder: Path) -> list[Path]:
-    """Write every file of ``folder`` from a collected catalogue; returns the paths written."""
-    catalogue = json.loads(source.read_text(encoding="utf-8"))
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [write(book, folder) for _, book in sorted(from_catalogue(catalogue).items())]
-    return paths + write_side_tables(catalogue, folder)
 
 
 def add_release(tree: GitTree, framework: str, folder: Path, also: tuple[str, GitTree] | None = None) -> Path:
@@ -70,7 +60,6 @@ def differences(stored: Mapping[str, Entry], found: Mapping[str, Entry]) -> list
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; 0 when it wrote or compared, 2 on misuse."""
     parser = argparse.ArgumentParser(prog="python -m trainmedic.ingest.tools.extract", description=__doc__)
-    parser.add_argument("--from-catalog", type=Path, help="a collected catalogue (JSON)")
     parser.add_argument("--checkout", type=Path, help="a git checkout or git directory of the framework")
     parser.add_argument("--wheel", type=Path, help="a wheel of the framework, instead of a checkout and a tag")
     parser.add_argument("--framework", choices=sorted(FRAMEWORKS))
@@ -88,10 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--table", type=Path, help="write the table of canonical settings (Markdown)")
     parser.add_argument("--data", type=Path, default=DATA, help="folder of the catalogue files")
     args = parser.parse_args(argv)
-    if args.from_catalog:
-        written = import_catalogue(args.from_catalog, args.data)
-        sys.stdout.write("".join(f"{path.name}\n" for path in written))
-    elif args.framework and (args.wheel or (args.checkout and args.tag)):
+    if args.framework and (args.wheel or (args.checkout and args.tag)):
         inner = {args.submodule[0]: Path(args.submodule[1])} if args.submodule else None
         tree = WheelTree(args.wheel) if args.wheel else GitTree(args.checkout, args.tag, inner)
         if args.compare:
@@ -104,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             also = (args.also[0], GitTree(Path(args.also[1]), args.also[2])) if args.also else None
             sys.stdout.write(f"{add_release(tree, args.framework, args.data, also).name}\n")
     elif not args.table:
-        parser.error("give --from-catalog, or --framework with --checkout and --tag or with --wheel, or --table")
+        parser.error("give --framework with --checkout and --tag or with --wheel, or --table")
     if args.table:
         args.table.write_text(settings_table(), encoding="utf-8")
     return 0

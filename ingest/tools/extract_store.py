@@ -78,30 +78,6 @@ def _life(book: Book, name: str, version: str, present: bool, newest: str) -> li
     return [first, last, True] if gap else [first, last]
 
 
-def from_catalogue(catalogue: Mapping[str, Any]) -> dict[str, Book]:
-    """Books from a collected catalogue: ``{framework: {version: {option: entry}}, "_history": …}``."""
-    books: dict[str, Book] = {}
-    histories: Mapping[str, Any] = catalogue.get("_history", {})
-    for framework in sorted(key for key in catalogue if not key.startswith("_")):
-        name = framework.replace("_", "-")
-        book = Book(framework=name)
-        history = histories.get(framework)
-        if history is not None:
-            book.examined = ordered([bare(version) for version in history["versions_examined"]])
-            book.lives = {
-                option: [bare(life[0]), None if life[1] is None else bare(life[1]), *([True] if len(life) > 2 else [])]
-                for option, life in history["args"].items()
-            }
-        for version in ordered(list(catalogue[framework])):
-            options = catalogue[framework][version]
-            if history is None:
-                book.add(version, options)
-            else:
-                book.releases[bare(version)] = {key: dict(entry) for key, entry in options.items()}
-        books[name] = book
-    return books
-
-
 def write(book: Book, folder: Path) -> Path:
     """Write one framework's file into ``folder``; the same book always gives the same bytes."""
     versions = ordered(list(book.releases))
@@ -158,39 +134,6 @@ def read(path: Path) -> Book:
             for version in meta["versions"][start : stop + 1]:
                 book.releases[version][name] = dict(entry)
     return book
-
-
-def write_side_tables(catalogue: Mapping[str, Any], folder: Path) -> list[Path]:
-    """Write renames, dependency pins and chat templates of a collected catalogue, one entry on each line."""
-    renames: dict[str, Any] = {}
-    for framework, steps in sorted(catalogue.get("_renames", {}).items()):
-        renames[framework] = [
-            {"from_last": bare(step["from_last"]), "to_first": bare(step["to_first"]), "map": step["map"]}
-            for step in steps
-        ]
-    pins = {
-        framework: {
-            bare(version): {package: _requirement(spec) for package, spec in sorted(packages.items())}
-            for version, packages in sorted(table.items(), key=lambda item: version_key(item[0]))
-        }
-        for framework, table in sorted(catalogue.get("_pins", {}).items())
-    }
-    templates = catalogue.get("_llamafactory_templates", {})
-    written = []
-    (folder / "data").mkdir(parents=True, exist_ok=True)
-    for name, value in (("renames", renames), ("pins", pins), ("templates", templates)):
-        path = folder / "data" / f"_{name}.json"
-        rows = [f'"{key}": {_dump(value[key])}' for key in value]
-        path.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
-        written.append(path)
-    return written
-
-
-def _requirement(spec: str | Sequence[str]) -> str:
-    """One range from a tag's requirement lines: the first, which is the unconditional one, and the exclusions."""
-    if isinstance(spec, str):
-        return spec
-    return ",".join([spec[0], *(line for line in spec[1:] if line.startswith("!="))])
 
 
 def _dump(value: object) -> str:

@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 
 from trainmedic.kb.error_messages.tables import Entry
-from trainmedic.kb.kept import kept_of
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.pages.page import Field, PageError, read_yaml
 
@@ -76,7 +75,7 @@ def _advice(item: Field) -> Advice:
 def load_advice() -> AdviceBook:
     """The shipped advice. Raises `PageError` if a file is invalid."""
     paths = sorted(FOLDER.glob("*.yaml"))
-    return AdviceBook(kept_of([*paths, __file__], lambda: _read(paths)))
+    return AdviceBook(_read(paths))
 
 
 def _read(paths: Iterable[Path]) -> tuple[Advice, ...]:

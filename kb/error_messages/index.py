@@ -17,7 +17,6 @@ from types import MappingProxyType
 
 from trainmedic.kb.error_messages.tables import Entry, MessageTable
 from trainmedic.kb.error_messages.template import split
-from trainmedic.kb.kept import kept_of
 from trainmedic.kb.versions import parse_version
 
 FOLDER = Path(__file__).parent / "data"
@@ -335,4 +334,4 @@ def load_index() -> MessageIndex:
     """The index of the shipped files."""
     paths = sorted(FOLDER.glob("*.json"))
     tables = [MessageTable(partial(path.read_text, encoding="utf-8")) for path in paths]
-    return MessageIndex(tables, kept_of([*paths, __file__], lambda: anchors_of(tables)))
+    return MessageIndex(tables, anchors_of(tables))

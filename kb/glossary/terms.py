@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trainmedic.kb.errors import InvalidPage
-from trainmedic.kb.kept import kept_of
 from trainmedic.kb.lazy import regex
 
 if TYPE_CHECKING:
@@ -154,7 +153,7 @@ class Glossary:
 @cache
 def load_glossary(path: Path = BUILT_IN) -> Glossary:
     """Read a glossary file. Raises `InvalidPage` with the line where it breaks its format."""
-    return Glossary(kept_of([path, __file__], partial(_concepts, path)))
+    return Glossary(_concepts(path))
 
 
 def _concepts(path: Path) -> dict[str, Concept]:

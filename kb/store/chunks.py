@@ -35,25 +35,17 @@ class Chunk:
 
 
 def chunks(
-    cases: Iterable[Case],
-    rules: RuleSet,
-    glossary: Glossary,
-    known_texts: Mapping[str, str] = MappingProxyType({}),
-    concepts: Callable[[str], Iterable[str]] | None = None,
+    cases: Iterable[Case], rules: RuleSet, glossary: Glossary, ids: Callable[[str], Iterable[str]] | None = None
 ) -> tuple[Chunk, ...]:
     """The chunks of all published causes and of all rules that name a case, in the order of their ids.
 
-    ``known_texts`` maps texts to what is embedded of them, if the glossary was the same. ``concepts`` is the glossary's
-    `ids`, if they are needed again.
+    ``ids`` is the glossary's, if they are needed again.
     """
-    ids = concepts or glossary.ids
+    ids_of = ids or glossary.ids
 
     def embed(text: str) -> str:
         """The gist in English, then the text."""
-        known = known_texts.get(text)
-        if known is not None:
-            return known
-        gist = glossary.gist(ids(text))
+        gist = glossary.gist(ids_of(text))
         return f"{gist}. {text}" if gist else text
 
     published = sorted((case for case in cases if case.status == "published"), key=lambda case: case.id)

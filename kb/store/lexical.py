@@ -1,8 +1,12 @@
-"""BM25 over numpy postings: explainable term by term, saved as plain arrays, memory-mapped when opened."""
+"""BM25 over numpy postings: explainable term by term, saved as plain arrays, memory-mapped when opened.
+
+Pages and questions are cut into the same `tokens`.
+"""
 
 from __future__ import annotations
 
 import json
+import unicodedata
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
+from trainmedic.kb.lazy import regex
 
 K1, B = 1.2, 0.6
 """The usual saturation; a little less length normalisation, because symptom lines are short by nature."""
@@ -19,10 +25,40 @@ RARE_FIRST = 12
 """The rarest terms of a query are always scored; commoner ones only while they occur in few chunks."""
 MAX_TOUCHED = 60_000
 """Postings after which the remaining, commonest terms are skipped: they hardly distinguish chunks."""
+_WORD = regex(r"[a-z0-9][a-z0-9_.+/-]*[a-z0-9+]|[a-z0-9]")
+_PART = regex(r"[a-z]+|\d+(?:\.\d+)*")
+_CHINESE = regex(r"[\u3400-\u4dbf\u4e00-\u9fff]+")
+MAX_CHARACTERS = 20_000
+_STOP = (
+    "a an and are as at be but by can do does for from had has have how i in is it its me my not of on or so that the "
+    "then there this to was we were what when where which why will with you your"
+)
+STOP = frozenset(_STOP.split())
 Ids = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.int64]
-COUNTS = "counts.npy"
+
+
+def tokens(text: str) -> Iterator[str]:
+    """Words, the parts of compound names (``micro_train_batch_size``, ``flash-attn``), Chinese bigrams, and the
+    3-grams of longer words, which find misspellings and have the prefix ``3:``."""
+    folded = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS]).lower()
+    for match in _WORD.finditer(folded):
+        word = match.group()
+        if word in STOP:
+            continue
+        yield word
+        parts = _PART.findall(word)
+        if len(parts) > 1:
+            yield from (part for part in parts if part not in STOP)
+        for part in parts:
+            if len(part) > 4 and part.isalpha():
+                yield from (f"3:{part[start : start + 3]}" for start in range(len(part) - 2))
+    for match in _CHINESE.finditer(folded):
+        run = match.group()
+        if len(run) == 1:
+            yield run
+        yield from (run[start : start + 2] for start in range(len(run) - 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +186,20 @@ class Postings:
             size=size,
         )
 
+    def assembled(self, sources: Sequence[int], targets: Sequence[int], size: int) -> Postings:
+        """The postings of ``size`` texts made of these: text ``sources[n]`` is in the new text ``targets[n]``."""
+        terms, documents, counts = [], [], []
+        for target_of in _mappings(sources, targets, self.size):
+            # In their own order, which is almost that of the result, and quickly sorted.
+            moved = target_of[self.documents]
+            chosen = moved >= 0
+            terms.append(self.terms[chosen])
+            documents.append(moved[chosen])
+            counts.append(self.counts[chosen])
+        return _postings(
+            self.vocabulary, np.concatenate(terms), np.concatenate(documents), np.concatenate(counts), size
+        )
+
 
 def count(texts: Iterable[Sequence[str]]) -> Postings:
     """The postings of texts given as token lists."""
@@ -164,26 +214,6 @@ def count(texts: Iterable[Sequence[str]]) -> Postings:
     documents = np.repeat(np.arange(size), np.asarray(lengths, np.int64))
     terms = ranks[np.asarray(flat, np.int64)]
     return _postings(ordered, terms, documents, np.ones(len(terms), np.int64), size)
-
-
-def assemble(parts: Sequence[tuple[Postings, Sequence[int], Sequence[int]]], size: int) -> Postings:
-    """The postings of ``size`` texts made of other texts.
-
-    Each part says which texts (second) are in which new ones (third, as long as the second).
-    """
-    vocabulary = sorted({term for postings, _, _ in parts for term in postings.vocabulary})
-    ranks = {term: rank for rank, term in enumerate(vocabulary)}
-    terms, documents, counts = [], [], []
-    for postings, sources, targets in parts:
-        renamed = np.asarray([ranks[term] for term in postings.vocabulary], np.int64)
-        for target_of in _mappings(sources, targets, postings.size):
-            # In their own order, which is almost that of the result, and quickly sorted.
-            moved = target_of[postings.documents]
-            chosen = moved >= 0
-            terms.append(renamed[postings.terms[chosen]])
-            documents.append(moved[chosen])
-            counts.append(postings.counts[chosen])
-    return _postings(vocabulary, np.concatenate(terms), np.concatenate(documents), np.concatenate(counts), size)
 
 
 def _mappings(sources: Sequence[int], targets: Sequence[int], size: int) -> Iterator[Numbers]:
@@ -224,24 +254,6 @@ def _postings(vocabulary: Sequence[str], terms: Numbers, documents: Numbers, cou
 def build(texts: Iterable[Sequence[str]]) -> Lexical:
     """The index of texts given as token lists."""
     return count(texts).weighted()
-
-
-def save_counts(postings: Postings, folder: Path) -> None:
-    """What `load_postings` needs beside the saved index of the same postings."""
-    most = int(postings.counts.max(initial=0))
-    np.save(folder / COUNTS, postings.counts.astype(np.min_scalar_type(most)))
-
-
-def load_postings(folder: Path) -> Postings:
-    """The postings of a saved index."""
-    index = load(folder)
-    return Postings(
-        vocabulary=list(index.vocabulary),
-        terms=np.repeat(np.arange(len(index.vocabulary)), np.diff(index.bounds)),
-        documents=index.documents.astype(np.int64),
-        counts=np.load(folder / COUNTS).astype(np.int64),
-        size=index.size,
-    )
 
 
 def load(folder: Path) -> Lexical:

@@ -12,9 +12,9 @@ from typing import overload
 from trainmedic.kb.engine.mechanism import page_of
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.store.chunks import Chunk
-from trainmedic.kb.store.earlier import CHUNKS
 from trainmedic.kb.store.manifest import REBUILD
 
+CHUNKS = "chunks.json"
 PASSAGES = "passages.json"
 
 

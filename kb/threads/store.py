@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmedic.kb.errors import StoreError
-from trainmedic.kb.store.tokens import tokens
+from trainmedic.kb.store.lexical import tokens
 from trainmedic.kb.threads.engines import engine
 from trainmedic.kb.threads.thread import Thread, from_text, to_text
 

@@ -11,17 +11,18 @@ from fastapi import FastAPI
 from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from trainmedic.service.access.gate import Gate
+from trainmedic.service.access.slots import Worker
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
 from trainmedic.service.api.admin import Library, make_admin_router
 from trainmedic.service.api.errors import add_handlers
-from trainmedic.service.api.gate import Gate
 from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.api.middleware import add_middleware
 from trainmedic.service.api.openai import make_openai_router
 from trainmedic.service.api.probes import CachedProbe, Probe, results
 from trainmedic.service.api.resources import Readiness, Versions
-from trainmedic.service.api.routes import Worker, json_response, make_router
+from trainmedic.service.api.routes import json_response, make_router
 from trainmedic.service.settings import Settings
 
 Background = Callable[[], AbstractAsyncContextManager[None]]

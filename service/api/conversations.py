@@ -7,8 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
+from trainmedic.kb.errors import Forbidden
+from trainmedic.service.access.gate import from_this_machine
+from trainmedic.service.access.principals import ANYBODY, Principal
 from trainmedic.service.answering import Executor
-from trainmedic.service.api.access import ANYBODY, Principal
 from trainmedic.service.api.resources import (
     ConversationDocument,
     ConversationPage,
@@ -53,8 +55,11 @@ def add_conversation_routes(router: APIRouter, memory: Memory, run: Executor) ->
     async def delete_conversation(conversation_id: ConversationId, request: Request) -> None:
         """Delete a conversation with its answers, its feedback and the copies that were made from its links.
 
-        404 if it is unknown or another key's; an administrator deletes anybody's.
+        404 if it is unknown or another key's; an administrator deletes anybody's. Without keys, only from the machine
+        of the service: everybody's conversations are nobody's, and whoever has a link knows their ids.
         """
         principal = principal_of(request)
+        if not principal.id and not from_this_machine(request.scope):
+            raise Forbidden("without a key, conversations are deleted from the service's own machine")
         owner = None if principal.may("admin") else principal.id
         await run(lambda: memory.delete_conversation(conversation_id, owner))

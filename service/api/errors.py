@@ -14,8 +14,9 @@ from starlette.exceptions import HTTPException
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.trace import trace_of
+from trainmedic.service.access.gate import headers_of
+from trainmedic.service.access.scopes import methods_of
 from trainmedic.service.api.disconnect import CLIENT_CLOSED_REQUEST, ClientDisconnected
-from trainmedic.service.api.scopes import methods_of
 
 STATUS = {
     "invalid": 400,
@@ -60,13 +61,6 @@ def error_response(
         fallback = "server_error" if status >= 500 else "invalid_request_error"
         body |= {"type": OPENAI_TYPES.get(status, fallback), "param": param}
     return JSONResponse({"error": body}, status_code=status, headers=headers)
-
-
-def headers_of(error: TrainmedicError) -> dict[str, str]:
-    """The headers that belong to every response of this kind."""
-    if error.kind == "unauthorized":
-        return {"WWW-Authenticate": "Bearer"}  # RFC 9110 requires it with every 401
-    return {"Retry-After": "1"} if error.kind in ("unavailable", "rate_limited") else {}
 
 
 def trace_id_of(request: Request) -> str:

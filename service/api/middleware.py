@@ -20,20 +20,20 @@ from opentelemetry.trace import SpanKind, StatusCode, use_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from trainmedic.service.api.access import ANYBODY
+from trainmedic.service.access.gate import REFUSALS, Gate, Refused, address_of
+from trainmedic.service.access.limits import client_of
+from trainmedic.service.access.principals import ANYBODY
+from trainmedic.service.access.proxies import TrustedProxies
+from trainmedic.service.access.scopes import requirement
+from trainmedic.service.access.slots import CLIENT
 from trainmedic.service.api.errors import STATUS, error_response, internal_error, log_unexpected
-from trainmedic.service.api.gate import REFUSALS, Gate, Refused, address_of
-from trainmedic.service.api.limits import client_of
-from trainmedic.service.api.line import CALLER, Caller
 from trainmedic.service.api.metrics import Metrics
-from trainmedic.service.api.proxies import TrustedProxies
-from trainmedic.service.api.scopes import requirement
 from trainmedic.service.observers.tracing import TRACE_ID, fail, trace_id_of, tracer
 from trainmedic.service.settings import MEBIBYTE, Settings
 
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/version"})
 """Health needs no key: probes have none, and it holds no secret."""
-SIGNED_PREFIXES = ("/slack/", "/feishu/", "/dingtalk/", "/discord/")
+SIGNED_PREFIXES = ("/slack/", "/feishu/", "/dingtalk/")
 """Signed requests; a service that a chat platform calls has a public name."""
 TRACE_HEADER = b"x-trace-id"
 TEMPLATE = "trainmedic.route"
@@ -56,8 +56,7 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics, gate: Gat
         app.add_middleware(OwnHost, public_url=settings.public_url)
     app.add_middleware(Trace)
     app.add_middleware(Measure, metrics=metrics)
-    if settings.trusted_proxies:
-        app.add_middleware(TrustedProxies, trusted=settings.trusted_proxies)
+    app.add_middleware(TrustedProxies, trusted=settings.trusted_proxies)
 
 
 class Measure:
@@ -226,7 +225,7 @@ class Guard:
             admission = await self._gate.admit(scope, needed)
             principal = state["principal"] = admission.principal
             if needed != "signed":
-                CALLER.set(Caller(client_of(principal, address_of(scope))))
+                CLIENT.set(client_of(principal, address_of(scope)))
             await self._app(scope, receive, with_headers(noted, admission.headers))
         except Refused as refused:
             principal = refused.principal

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from trainmedic.service.api.deadline import SingleFlight
+from trainmedic.service.access.deadline import SingleFlight
 
 Probe = Callable[[], Awaitable[str | None]]
 """A few words on what is wrong, or None."""

@@ -289,26 +289,10 @@ class Versions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndexVersion:
-    """A version of the knowledge. ``made`` is a UTC time; ``package``: it is part of the installation."""
-
-    id: str
-    made: str
-    pages: int
-    embedder: str
-    kb_version: str
-    ruleset_version: str
-    in_use: bool
-    pinned: bool
-    package: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ServedIndex:
-    """The version in use and those that are kept; ``problem`` is why changed pages are not used, or null."""
+    """The index in use; ``problem`` is why changed pages are not used, or null."""
 
     in_use: str
     kb_version: str
     ruleset_version: str
     problem: str | None
-    versions: tuple[IndexVersion, ...]

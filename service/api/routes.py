@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from contextvars import copy_context
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Query, Request
@@ -19,13 +15,13 @@ from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge, TrainmedicE
 from trainmedic.kb.model.report_view import ReportView
 from trainmedic.kb.pages.render import render_cause, render_mechanism, render_rule
 from trainmedic.kb.serialization import plain, to_json, to_json_once
+from trainmedic.service.access.slots import Worker
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, AuditView, MessagesView, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
 from trainmedic.service.api.conversations import add_conversation_routes, principal_of
 from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
-from trainmedic.service.api.line import CALLER, ROUNDS, Caller, Line
 from trainmedic.service.api.resources import (
     CaseDocument,
     CasePage,
@@ -66,57 +62,6 @@ DELTA_CHARACTERS = 64
 Language = Annotated[str, Query(pattern="^(en|zh)$")]
 Offset = Annotated[int, Query(ge=0, le=1_000_000)]
 Limit = Annotated[int, Query(ge=1, le=200)]
-
-
-class Worker:
-    """Runs the advisor's calls in threads, ``concurrency`` at a time, each within a deadline, clients in turns.
-
-    A thread cannot be stopped, so a call past its deadline keeps its slot until it ends, and there are never more than
-    ``concurrency`` busy threads.
-    """
-
-    def __init__(self, concurrency: int, timeout_s: float) -> None:
-        self._line = Line(concurrency, ROUNDS * concurrency)
-        self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="advisor")
-        self._timeout_s = timeout_s
-
-    async def run(self, call: Callable[[], T]) -> T:
-        """The result of ``call``. Raises `Overloaded` past the deadline, waiting for a slot included.
-
-        Raises `RateLimited` if too many requests of the same client are waiting.
-        """
-        caller = CALLER.get() or Caller()
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                await self._line.acquire(caller)
-                # Shielded: past the deadline the thread goes on, and its slot must stay taken until it ends.
-                return await asyncio.shield(self._start(call, caller))
-        except TimeoutError as error:
-            raise Overloaded(
-                f"no answer within {self._timeout_s:g} s", hint="send a shorter log, or try again"
-            ) from error
-
-    def _start(self, call: Callable[[], T], caller: Caller) -> asyncio.Future[T]:
-        """Begin ``call`` in a thread; its slot comes back when the thread is done with it."""
-        try:
-            future = asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, call)
-        except BaseException:
-            self._line.release(caller)
-            raise
-        future.add_done_callback(partial(self._ended, caller))
-        return future
-
-    def _ended(self, caller: Caller, future: asyncio.Future[T]) -> None:
-        self._line.release(caller)
-        if not future.cancelled():
-            future.exception()  # past the deadline nothing else retrieves it, and asyncio would complain
-
-
-class Overloaded(TrainmedicError):
-    """Too much is being worked on, or one question takes too long."""
-
-    code = "timeout"
-    kind = "unavailable"
 
 
 def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attachments: int) -> APIRouter:

@@ -165,12 +165,6 @@ class FeedbackIn(Body):
     comment: Annotated[str, Field(max_length=20_000)] = ""
 
 
-class RollbackIn(Body):
-    """The version to serve; without ``id`` that of the pages as they are."""
-
-    id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-
-
 class CompletionMessage(BaseModel):
     """The answer as a message: its text, Markdown with citation markers."""
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report, Status
-from trainmedic.kb.store.tokens import tokens
+from trainmedic.kb.store.lexical import tokens
 
 MAX_QUESTION = 6_000
 """Code points of the question that are searched for; an article pasted as a question fits."""

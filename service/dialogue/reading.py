@@ -22,14 +22,13 @@ from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 import trainmedic.kb.picklable  # noqa: F401
 from trainmedic.kb.errors import TooLarge, TrainmedicError
-from trainmedic.kb.kept import pickled, unpickled
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 
 PRELOAD = ("trainmedic.service.dialogue.reader_preload", __name__)
 _FORKS_FROM_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
-_Task: TypeAlias = tuple[Read, str, tuple[Attachment, ...]]
+_Task: TypeAlias = tuple[str, tuple[Attachment, ...]]
 
 
 KEPT_CHARACTERS = 16_000_000
@@ -126,26 +125,25 @@ class ReadingPool:
         pool.schedule(_ready)
         return pool
 
-    def _schedule(self, starting: Future[ProcessPool], task: _Task) -> ProcessFuture[bytes]:
+    def _schedule(self, starting: Future[ProcessPool], task: _Task) -> ProcessFuture[Evidence]:
         try:
-            return starting.result().schedule(_read, args=task, timeout=self._timeout_s)
+            return starting.result().schedule(self._reader, args=task, timeout=self._timeout_s)
         except RuntimeError:  # a broken pool stays broken
             with self._renewing:
                 if self._starting is starting:
                     self._starting = Future()
                     self._starting.set_result(self._started())
             renewed = (self._starting or starting).result()
-            return renewed.schedule(_read, args=task, timeout=self._timeout_s)
+            return renewed.schedule(self._reader, args=task, timeout=self._timeout_s)
 
     def read(self, question: str, attachments: Sequence[Attachment] = ()) -> Evidence:
         """`kb.parse.pipeline.parse`. Raises `ReadingTimeout`, or `TooLarge` for what the process had no memory for."""
         starting = self._starting
         if starting is None:
             return self._reader(question, attachments)
-        reading = self._schedule(starting, (self._reader, question, tuple(attachments)))
+        reading = self._schedule(starting, (question, tuple(attachments)))
         try:
-            evidence: Evidence = unpickled(reading.result())
-            return evidence
+            return reading.result()
         except TimeoutError as error:
             raise ReadingTimeout(
                 f"what was sent could not be read within {self._timeout_s:g} s", hint="send less of it, as text"
@@ -166,8 +164,3 @@ def _prepare(memory: int) -> None:
 
 def _ready() -> None:
     """A task without work: the pool starts its processes with the first."""
-
-
-def _read(reader: Read, question: str, attachments: tuple[Attachment, ...]) -> bytes:
-    """The evidence as `pickled` has it, which is unpickled in half the time."""
-    return pickled(reader(question, attachments))

@@ -14,15 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import MetaData, create_engine, event, inspect
+from sqlalchemy import MetaData, create_engine, event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
-from sqlalchemy.schema import CreateSchema
 
 from trainmedic.kb.errors import InvalidSettings, StoreError
-from trainmedic.service.settings import TEAM_SCHEMA
 from trainmedic.service.storage.migrations import migrate
 from trainmedic.service.storage.silence import bound_silence, patience
 
@@ -47,7 +45,6 @@ def open_database(url: str) -> Engine:
     engine = engine_of(url)
     try:
         with patience():  # another process may migrate for minutes
-            make_schema(engine)
             migrate(engine)
     except StoreError:
         engine.dispose()
@@ -57,17 +54,6 @@ def open_database(url: str) -> Engine:
         name = make_url(url).render_as_string(hide_password=True)
         raise StoreError(f"the database at {name} cannot be opened", hint=type(error).__name__) from error
     return engine
-
-
-def make_schema(engine: Engine) -> None:
-    """Make the schema of a team, if the URL of ``engine`` names one and it is not there yet."""
-    options = engine.url.query.get("options", "")
-    schema = str(options).rpartition("search_path=")[2]
-    if not (str(options).startswith("-csearch_path=") and schema.startswith(TEAM_SCHEMA)):
-        return
-    with engine.begin() as connection:
-        if schema not in inspect(connection).get_schema_names():
-            connection.execute(CreateSchema(schema, if_not_exists=True))
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from functools import partial
 from tests.parse.test_contract import FORMATS, READERS, read
 from tests.test_mask import LOOKS, NOTATIONS, SHAPES
 from tests.test_mask import NAMES as SECRET_NAMES
-from trainmedic.ingest.blocks import blocks
-from trainmedic.ingest.document import Raw
+from trainmedic.ingest.items import Raw
 from trainmedic.ingest.personal import hidden, hidden_markdown
+from trainmedic.ingest.read.blocks import blocks
 from trainmedic.kb.engine.expressions import compile_expression
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.errors import TrainmedicError

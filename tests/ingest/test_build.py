@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import pkgutil
+import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
-from trainmedic.ingest.build import build
-from trainmedic.ingest.dedupe import containment, distinct, shingles
-from trainmedic.ingest.document import Block, Document, Failure, Raw
+from trainmedic.ingest import sources
+from trainmedic.ingest.drafts.build import build
+from trainmedic.ingest.drafts.copies import containment, distinct, shingles
 from trainmedic.ingest.drafts.store import load_drafts, page_path
-from trainmedic.ingest.sources import names, source
+from trainmedic.ingest.items import Block, Document, Failure, Options, Raw
+from trainmedic.ingest.sources import BUILT_IN, names, source
+from trainmedic.ingest.sources import GROUP as SOURCES
+from trainmedic.ingest.threads import executors
+from trainmedic.ingest.threads.executors import GROUP as EXECUTORS
 from trainmedic.kb.pages.case import load_cases
 
+ROOT = Path(__file__).parents[2]
 TEXT = """TRL 训练奖励模型 loss 为 nan
 问题背景
 使用 TRL 0.12.0 的 RewardTrainer，torch_dtype 设为 float16，loss 变成 nan。
@@ -82,13 +89,6 @@ def test_related_cases_are_named_in_the_draft(tmp_path: Path) -> None:
     assert front(tmp_path / f"{made.id}.md")["related"] == ["some-case"]
 
 
-def test_what_a_source_cannot_give_is_reported_and_the_rest_goes_on(tmp_path: Path) -> None:
-    lost = Failure(origin="c.txt", reason="binary")
-    summary = build([lost, raw(), raw("empty.txt", "登录后查看全文\n")], tmp_path)
-    assert len(summary.written) == 1
-    assert summary.failures == (lost, Failure(origin="empty.txt", reason="nothing but boilerplate"))
-
-
 def test_a_draft_cannot_break_out_of_its_page(tmp_path: Path) -> None:
     code = Raw(origin="x.md", content="# T\n\ntext of it\n\n~~~\n```\n---\nstatus: published\n~~~\n", format="markdown")
     (made,) = build([code], tmp_path).written
@@ -102,7 +102,7 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_bytes("<p>中文</p>".encode("gb18030"))
     (tmp_path / "c.txt").write_bytes("loss 变 nan".encode("utf-16"))
     (tmp_path / "ignored.pdf").write_bytes(b"%PDF")
-    found = list(source("folder").read(str(tmp_path)))
+    found = list(source("folder")(Options(location=str(tmp_path))))
     assert [(item.origin, item.format) for item in found if isinstance(item, Raw)] == [
         ("a.html", "html"),
         ("c.txt", "text"),
@@ -117,15 +117,20 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_no_text_is_a_failure_with_its_reason(tmp_path: Path, data: bytes, reason: str) -> None:
     (tmp_path / "x.txt").write_bytes(data)
-    assert list(source("folder").read(str(tmp_path / "x.txt"))) == [Failure(origin="x.txt", reason=reason)]
+    assert list(source("folder")(Options(location=str(tmp_path / "x.txt")))) == [Failure(origin="x.txt", reason=reason)]
 
 
 def test_a_folder_that_is_not_there_is_a_failure() -> None:
-    assert list(source("folder").read("/no/such")) == [Failure(origin="/no/such", reason="no such file or folder")]
+    (failure,) = source("folder")(Options(location="/no/such"))
+    assert failure == Failure(origin="/no/such", reason="no such file or folder")
 
 
-def test_sources_are_discovered() -> None:
-    assert "folder" in names()
+def test_every_source_and_executor_is_declared_for_installations_and_known_in_a_checkout() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    assert declared[SOURCES] == {name: f"{sources.__name__}.{name}:read" for name in BUILT_IN}
+    assert {module.name for module in pkgutil.iter_modules(sources.__path__)} == set(BUILT_IN) <= set(names())
+    assert declared[EXECUTORS] == {entry.name: entry.value for entry in executors.BUILT_IN}
+    assert all(callable(source(name)) for name in BUILT_IN)
 
 
 def test_containment_is_measured_on_the_shorter_text() -> None:

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from benchmarks.write_ups import hostile, write_ups
-from trainmedic.ingest.bulk.local import Local
-from trainmedic.ingest.bulk.ray_data import RayData
-from trainmedic.ingest.bulk.stages import Embed, Executor
-from trainmedic.ingest.document import Checkpoint, Discussion, Item, Message, Raw
-from trainmedic.ingest.sync import BATCH, SyncSummary, sync
-from trainmedic.ingest.threads import LONGEST_LINE, digest_of, thread_of
+from trainmedic.ingest.items import Checkpoint, Discussion, Item, Message, Raw
+from trainmedic.ingest.threads.facts import LONGEST_LINE, digest_of, read_item
+from trainmedic.ingest.threads.local import Local
+from trainmedic.ingest.threads.ray_data import RayData
+from trainmedic.ingest.threads.stages import Embed, Executor
+from trainmedic.ingest.threads.sync import BATCH, SyncSummary, sync
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.threads.store import ThreadStore
 
@@ -63,7 +63,7 @@ def by_ray() -> Iterator[Executor]:
 
 
 def ingest(folder: Path, items: Iterator[Item], executor: Executor | None = None) -> SyncSummary:
-    return sync("s", items, store_in(folder), executor or local(), lambda vector: {"hang": float(vector[0])})
+    return sync("s", items, store_in(folder), executor or local(), lambda vector: {"hang": float(vector[0])}).summary
 
 
 def content(folder: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]], dict[str, bytes]]:
@@ -203,11 +203,24 @@ def test_an_encoder_that_fails_ends_the_run_and_what_was_stored_stays(tmp_path: 
     assert sys.getswitchinterval() == interval
 
 
+def test_a_saved_page_that_takes_too_long_to_read_costs_its_item_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainmedic.ingest.threads.local.DEADLINE_S", 3.0)
+    hostile = "<p>" + "<div class=a>" * 200_000 + "x"
+    pages = [Raw(origin=f"{n}.html", content=text, format="html") for n, text in enumerate(("<p>hello</p>", hostile))]
+    summary = ingest(tmp_path, iter([*pages, *notes(1)]))
+    assert [(failure.origin, failure.reason) for failure in summary.failures] == [
+        ("1.html", "takes longer than 3 s to read")
+    ]
+    assert summary.added == 2
+
+
 @pytest.mark.parametrize("number", range(12))
 def test_hostile_write_ups_are_stored_or_reported_and_end_nothing(tmp_path: Path, number: int) -> None:
     item = hostile(number, random.Random(number))
     store = store_in(tmp_path)
-    summary = sync("s", [item, *notes(1)], store, local(), lambda vector: {})
+    summary = sync("s", [item, *notes(1)], store, local(), lambda vector: {}).summary
     assert summary.added + len(summary.failures) == 2
     assert store.digests("s").keys() >= {"00000"}
 
@@ -231,7 +244,7 @@ def test_of_a_huge_text_only_the_start_is_read_for_facts(tmp_path: Path) -> None
 
 def test_of_a_huge_line_only_the_start_is_kept(tmp_path: Path) -> None:
     raw = Raw(origin="a.txt", content=f"Long\n{'word ' * 100_000}end", format="text", key="1")
-    reading = thread_of("s", raw)
+    reading = read_item("s", raw)
     assert reading is not None
-    assert sum(map(len, reading[1])) <= 2 * LONGEST_LINE
-    assert reading[0].digest != digest_of(Raw(origin="a.txt", content=raw.content + "s", format="text", key="1"))
+    assert sum(map(len, reading.passages)) <= 2 * LONGEST_LINE
+    assert reading.thread.digest != digest_of(Raw(origin="a.txt", content=raw.content + "s", format="text", key="1"))

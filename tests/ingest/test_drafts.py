@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.shipped import shipped_cases, shipped_rules
-from trainmedic.ingest.clean import clean
-from trainmedic.ingest.document import Block, Document
-from trainmedic.ingest.drafts.contradictions import Reference
+from tests.shipped import shipped_cases
 from trainmedic.ingest.drafts.draft import Draft
-from trainmedic.ingest.drafts.drafting import Means, draft_of
-from trainmedic.ingest.drafts.reading import find_passage
+from trainmedic.ingest.drafts.drafting import Aids, draft_of
+from trainmedic.ingest.drafts.fields import find_passage
+from trainmedic.ingest.items import Block, Document, Options
+from trainmedic.ingest.read.clean import clean
 from trainmedic.ingest.sources import source
-from trainmedic.kb.pages.defect import load_defects
 
 WRITEUPS = Path(__file__).parent / "writeups"
 RELATED = {
@@ -34,21 +32,11 @@ RELATED = {
 """The cases that the ranking proposes."""
 
 
-def reference(packages: tuple[str, ...] = ()) -> Reference:
-    cases = {case.id: case for case in shipped_cases().published}
-    return Reference(cases=cases, rules=shipped_rules(), defects=load_defects(packages))
-
-
-def draft(name: str, packages: tuple[str, ...] = ()) -> Draft:
+def draft(name: str) -> Draft:
     (path,) = WRITEUPS.glob(f"*/{name}.*")
-    (document,) = clean(list(source("folder").read(str(path))))  # type: ignore[arg-type]
-    return draft_of(document, Means(knowledge=reference(packages)), related=RELATED[name])
-
-
-def written(text: str, related: tuple[str, ...] = (), packages: tuple[str, ...] = ()) -> Draft:
-    blocks = tuple(Block(kind="text", text=line) for line in text.splitlines()[1:])
-    document = Document(origin="x.md", title=text.splitlines()[0], blocks=blocks, language="en")
-    return draft_of(document, Means(knowledge=reference(packages)), related=related)
+    (document,) = clean(list(source("folder")(Options(location=str(path)))))  # type: ignore[arg-type]
+    cases = {case.id: case for case in shipped_cases().published}
+    return draft_of(document, aids=Aids(cases=cases), related=RELATED[name])
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (WRITEUPS / "true").iterdir()))
@@ -65,7 +53,6 @@ def test_a_true_write_up_gets_no_mark(name: str) -> None:
                 (5, "refuted", "openrlhf-kto-vanilla-loss-nan"),
                 (7, "refuted", "openrlhf-kto-vanilla-loss-nan"),
                 (7, "value", "option:openrlhf:vanilla_loss"),
-                (9, "check", "openrlhf-kto-vanilla-loss-single-class"),
                 (11, "refuted", "openrlhf-kto-vanilla-loss-nan"),
             },
         ),
@@ -73,7 +60,6 @@ def test_a_true_write_up_gets_no_mark(name: str) -> None:
             "gemma2-upgrade",
             {
                 (5, "refuted", "gemma2-flash-attn-softcap-nan"),
-                (7, "release", "gemma2-flash-attn-softcap-nan"),
                 (8, "refuted", "gemma2-flash-attn-softcap-nan"),
                 (9, "refuted", "gemma2-flash-attn-softcap-nan"),
             },
@@ -81,7 +67,6 @@ def test_a_true_write_up_gets_no_mark(name: str) -> None:
         (
             "factory-kto-options",
             {
-                (4, "default", "option:llamafactory:pref_beta"),
                 (4, "refuted", "kto-logits-sum-not-explosion"),
                 (6, "option", "option:llamafactory:pref_betta"),
                 (7, "refuted", "kto-logits-sum-not-explosion"),
@@ -92,14 +77,12 @@ def test_a_true_write_up_gets_no_mark(name: str) -> None:
             "swift-rank",
             {
                 (5, "refuted", "swift-dpo-sequence-parallel-nan"),
-                (7, "release", "swift-dpo-sequence-parallel-nan"),
                 (8, "refuted", "swift-dpo-sequence-parallel-nan"),
             },
         ),
         (
             "reward-model",
             {
-                (8, "check", "option:trl:weight_decay"),
                 (8, "refuted", "fp16-trainable-head-adam-eps-nan"),
                 (10, "refuted", "fp16-trainable-head-adam-eps-nan"),
                 (11, "value", "option:trl:torch_dtype"),
@@ -115,22 +98,6 @@ def test_what_contradicts_the_knowledge_is_marked_with_its_line(name: str, marks
         quoted = "\n".join(made.lines[mark.claim.first_line - 1 : mark.claim.last_line])
         assert mark.claim.text in quoted
         assert all((mark.why.en, mark.why.zh))
-
-
-def test_a_default_of_an_earlier_release_is_outdated_and_not_wrong() -> None:
-    made = written("DPO with ms-swift\nThe loss is nan. rpo_alpha defaults to 1.0, so the term is on.")
-    (mark,) = made.marks
-    assert (mark.kind, mark.page, mark.outdated) == ("default", "option:ms-swift:rpo_alpha", True)
-    assert "1.0 up to 3." in mark.why.en
-
-
-def test_a_release_is_held_against_the_defect_whose_pull_request_the_write_up_names() -> None:
-    defects = load_defects(("trl",)).all
-    known = next(d for d in defects if d.pull and d.fixed and d.introduced and d.fixed != d.introduced)
-    right = written(f"TRL training\nSee #{known.pull}: fixed in trl {known.fixed}.", packages=("trl",))
-    wrong = written(f"TRL training\nSee #{known.pull}: fixed in trl {known.introduced}.", packages=("trl",))
-    assert [mark.page for mark in right.marks] == []
-    assert [(mark.kind, mark.page) for mark in wrong.marks] == [("release", known.id)]
 
 
 def test_versions_settings_and_the_failed_attempts_are_read_with_their_places() -> None:
@@ -155,7 +122,7 @@ def test_a_model_only_chooses_sentences_that_the_write_up_has() -> None:
 
     blocks = (Block(kind="text", text="The loss is nan. I think the eps underflows in float16. Use bfloat16."),)
     document = Document(origin="x", title="TRL reward nan", blocks=blocks, language="en")
-    made = draft_of(document, Means(choose=choose))
+    made = draft_of(document, aids=Aids(choose=choose))
     assert lines == list(made.lines)
     assert [(field.value, field.by) for field in made.fields if field.name == "cause"] == [
         ("the eps underflows in float16", "model")

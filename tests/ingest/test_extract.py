@@ -11,7 +11,7 @@ import pytest
 
 from trainmedic.ingest.tools.extract import differences, main
 from trainmedic.ingest.tools.extract_source import GitTree, WheelTree
-from trainmedic.ingest.tools.extract_store import Book, Entry, from_catalogue, read, write
+from trainmedic.ingest.tools.extract_store import Book, Entry, read, write
 from trainmedic.ingest.tools.extract_table import settings_table
 from trainmedic.ingest.tools.option_sources import FRAMEWORKS, extract
 
@@ -442,18 +442,16 @@ def entry(default: object, *owners: str) -> Entry:
 
 
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
-    catalogue = {
-        "trl": {"v0.2.0": {"a": entry(1, "X"), "b": entry(2, "X", "Y")}, "v0.10.0": {"a": entry(1, "X")}},
-        "_history": {"trl": {"versions_examined": ["v0.1.0", "v0.2.0", "v0.10.0"],
-                             "args": {"a": ["v0.1.0", None], "b": ["v0.2.0", "v0.2.0"]}}},
-    }  # fmt: skip
-    book = from_catalogue(catalogue)["trl"]
+    book = Book(framework="trl")
+    book.add("v0.2.0", {"a": entry(1, "X"), "b": entry(2, "X", "Y")})
+    book.add("v0.10.0", {"a": entry(1, "X")})
     path = write(book, tmp_path)
     assert read(path) == book
     assert path.read_text(encoding="utf-8") == write(read(path), tmp_path).read_text(encoding="utf-8")
     assert json.loads(path.read_text(encoding="utf-8"))["a"] == {
-        "life": ["0.1.0", None], "runs": [[0, 1, {"type": "int", "default": 1, "in": 0}]],
-    }  # fmt: skip
+        "life": ["0.2.0", None],
+        "runs": [[0, 1, {"type": "int", "default": 1, "in": 0}]],
+    }
 
 
 def test_lives_follow_the_releases_that_are_added() -> None:
@@ -477,15 +475,11 @@ def test_a_name_that_would_break_the_line_layout_is_refused(tmp_path: Path) -> N
         write(book, tmp_path)
 
 
-def test_the_command_imports_adds_and_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_adds_and_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data"
-    source = tmp_path / "catalogue.json"
-    source.write_text(json.dumps({"trl": {"v0.9.0": {"beta": entry(1, "DPOConfig")}}, "_pins": {"trl": {"v0.9.0": {
-        "transformers": [">=4.31", "!=4.40.0"]}}}}), encoding="utf-8")  # fmt: skip
-    assert main(["--from-catalog", str(source), "--data", str(data)]) == 0
-    assert json.loads((data / "data" / "_pins.json").read_text(encoding="utf-8")) == {
-        "trl": {"0.9.0": {"transformers": ">=4.31,!=4.40.0"}}
-    }
+    book = Book(framework="trl")
+    book.add("0.9.0", {"beta": entry(1, "DPOConfig")})
+    write(book, data)
     repo = checkout(tmp_path / "repo", {"trl/trainer/dpo_config.py": TRL})
     where = ["--checkout", str(repo), "--framework", "trl", "--tag", "v1.0.0", "--data", str(data)]
     assert main([*where, "--compare"]) == 0
@@ -502,7 +496,7 @@ def test_misuse_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main([])
     assert stopped.value.code == 2
-    assert "--from-catalog" in capsys.readouterr().err
+    assert "give --framework" in capsys.readouterr().err
 
 
 def test_differences_are_listed() -> None:

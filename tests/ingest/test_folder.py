@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from trainmedic.ingest.clean import clean
-from trainmedic.ingest.document import Failure, Raw
+from trainmedic.ingest.items import Failure, Options, Raw
+from trainmedic.ingest.read import conversion
+from trainmedic.ingest.read.clean import clean
 from trainmedic.ingest.sources import source
+from trainmedic.kb.confined import Confined
 
 NOTEBOOK = {
     "cells": [
@@ -35,13 +37,14 @@ BLOG = GITHUB.replace("https://github.com/x/y/issues/7", "https://blog.example.o
 
 
 def read(path: Path) -> list[Raw | Failure]:
-    return [item for item in source("folder").read(str(path)) if isinstance(item, Raw | Failure)]
+    return [item for item in source("folder")(Options(location=str(path))) if isinstance(item, Raw | Failure)]
 
 
-def written(tmp_path: Path, name: str, content: bytes | str) -> list[Raw | Failure]:
+def written(tmp_path: Path, name: str, content: bytes | str, *, whole: bool = False) -> list[Raw | Failure]:
+    """What is read of the file, or of the ``whole`` folder."""
     data = content.encode() if isinstance(content, str) else content
     (tmp_path / name).write_bytes(data)
-    return read(tmp_path / name)
+    return read(tmp_path if whole else tmp_path / name)
 
 
 def archive(**members: bytes) -> bytes:
@@ -65,30 +68,80 @@ def test_a_table_becomes_markdown(tmp_path: Path) -> None:
     assert "| a | nan |" in raw.content
 
 
-def test_a_word_document_is_read(tmp_path: Path) -> None:
-    namespace = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
-    kinds = "http://schemas.openxmlformats.org/package/2006"
-    paragraph = "<w:p><w:r><w:t>loss 变成 nan</w:t></w:r></w:p>"
-    document = f'<w:document xmlns:w="{namespace}"><w:body>{paragraph}</w:body></w:document>'
-    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
-    relations = (
-        f'<Relationships xmlns="{kinds}/relationships">'
-        f'<Relationship Id="r1" Type="{office}" Target="word/document.xml"/></Relationships>'
-    )
-    main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
-    types = (
-        f'<Types xmlns="{kinds}/content-types"><Default Extension="rels" '
-        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-        f'<Override PartName="/word/document.xml" ContentType="{main}"/></Types>'
+def word(body: str, start: str = "", encoding: str = "utf-8", **parts: bytes) -> bytes:
+    """A document of Word; ``start`` precedes its root element."""
+    office = "http://schemas.openxmlformats.org"
+    relation = f"{office}/officeDocument/2006/relationships/officeDocument"
+    relations = f'<Relationship Id="r1" Type="{relation}" Target="word/document.xml"/>'
+    document = f'{start}<w:document xmlns:w="{office}/wordprocessingml/2006/main"><w:body>{body}</w:body></w:document>'
+    kinds = (
+        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        '<Override PartName="/word/document.xml" ContentType='
+        '"application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/>'
     )
     data = io.BytesIO()
-    with zipfile.ZipFile(data, "w") as packed:
-        packed.writestr("[Content_Types].xml", types)
-        packed.writestr("_rels/.rels", relations)
-        packed.writestr("word/document.xml", document)
-    (raw,) = written(tmp_path, "report.docx", data.getvalue())
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("[Content_Types].xml", f'<Types xmlns="{office}/package/2006/content-types">{kinds}</Types>')
+        packed.writestr(
+            "_rels/.rels", f'<Relationships xmlns="{office}/package/2006/relationships">{relations}</Relationships>'
+        )
+        packed.writestr("word/document.xml", document.encode(encoding))
+        for name, content in parts.items():
+            packed.writestr(f"word/media/{name}", content)
+    return data.getvalue()
+
+
+def paragraph(text: str) -> str:
+    return f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+def test_a_word_document_is_read(tmp_path: Path) -> None:
+    (raw,) = written(tmp_path, "report.docx", word(paragraph("loss 变成 nan"), picture=b"x" * 100_000))
     assert isinstance(raw, Raw)
     assert "loss 变成 nan" in raw.content
+
+
+ENTITY = '<!DOCTYPE w:document [<!ENTITY a "loss">]>'
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        (word("<w:proofErr/>" * 200_000), "unpacks to too much (word/document.xml)"),
+        (word(paragraph("a"), picture=b"0" * (21 * 1024 * 1024)), "unpacks to too much (word/media/picture)"),
+        (word(paragraph("&a;"), ENTITY), "declares entities (word/document.xml)"),
+        (word(paragraph("&a;"), ENTITY, "utf-16"), "declares entities (word/document.xml)"),
+    ],
+)
+def test_a_document_that_unpacks_to_too_much_or_declares_entities_is_refused(
+    tmp_path: Path, document: bytes, reason: str
+) -> None:
+    (tmp_path / "b.docx").write_bytes(word(paragraph("nothing wrong")))
+    failure, other = written(tmp_path, "a.docx", document, whole=True)
+    assert isinstance(failure, Failure)
+    assert reason in failure.reason
+    assert isinstance(other, Raw)
+
+
+@pytest.mark.parametrize("kind", ["docx", "pdf"])
+def test_a_document_that_takes_too_long_costs_its_item_alone(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "b.ipynb").write_text(json.dumps(NOTEBOOK), encoding="utf-8")
+    numbers = range(3, 20_000)
+    kids = b" ".join(b"%d 0 R" % n for n in numbers)
+    pages = b"".join(b"%d 0 obj<</Type/Page/Parent 2 0 R>>endobj\n" % n for n in numbers)
+    data = {
+        "docx": word(paragraph("a") * 35_000),
+        "pdf": b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
+        b"2 0 obj<</Type/Pages/Count 19997/Kids[" + kids + b"]>>endobj\n" + pages + b"trailer<</Root 1 0 R>>\n%%EOF",
+    }
+    with Confined(1.5) as processes:
+        monkeypatch.setattr(conversion, "_processes", lambda: processes)
+        failure, other = written(tmp_path, f"a.{kind}", data[kind], whole=True)
+    assert isinstance(failure, Failure)
+    assert failure.reason == "takes longer than 1.5 s to read"
+    assert isinstance(other, Raw)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from trainmedic.ingest.document import Checkpoint, Discussion, Failure, Gone, Item
-from trainmedic.ingest.github.api import GitHub
+from trainmedic.ingest.items import Checkpoint, Discussion, Failure, Gone, Item
+from trainmedic.ingest.sources.github.api import GitHub
 
 Answer = Callable[[httpx.Request], httpx.Response]
 

@@ -10,9 +10,9 @@ import pytest
 
 from tests.shipped import shipped_cases, shipped_mechanisms
 from trainmedic.ingest.authoring.lint import Standards, lint
-from trainmedic.ingest.build import Related, build
-from trainmedic.ingest.document import Raw
+from trainmedic.ingest.drafts.build import Related, build
 from trainmedic.ingest.drafts.page import TO_WRITE
+from trainmedic.ingest.items import Raw
 from trainmedic.ingest.review.desk import Desk
 from trainmedic.ingest.review.page_text import case_of, published_text
 from trainmedic.ingest.review.questions import draft_of_questions

@@ -6,21 +6,27 @@ import io
 import json
 import os
 import subprocess
+import threading
+import time
 import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
 import pytest
 
-from trainmedic.ingest.document import Checkpoint, Discussion, Failure, Gone, Item, Raw
-from trainmedic.ingest.sources import names, recognised, source
+from tests.conftest import LOOPBACK
+from trainmedic.ingest.items import Checkpoint, Discussion, Failure, Gone, Item, Options, Raw
+from trainmedic.ingest.read.files import File, files
+from trainmedic.ingest.sources import names, recognised, source, web
 from trainmedic.ingest.sources import read as read_source
 from trainmedic.ingest.sources.web import read as read_web
-from trainmedic.ingest.tree import File, files
 
 
 def read(kind: str, path: Path, since: str = "") -> list[Item]:
-    return list(source(kind).read(str(path), since))
+    return list(source(kind)(Options(location=str(path), since=since)))
 
 
 def discussions(items: list[Item]) -> list[Discussion]:
@@ -278,7 +284,7 @@ def test_lines_of_a_file_that_cannot_be_read_are_a_failure(tmp_path: Path) -> No
 
 def test_lines_are_read_one_by_one(tmp_path: Path) -> None:
     path = put(tmp_path, {"a.jsonl": '{"id": 1, "title": "x", "text": "y"}\n'}) / "a.jsonl"
-    items = source("jsonl").read(str(path))
+    items = source("jsonl")(Options(location=str(path)))
     next(items)
     with path.open("a") as stream:
         stream.write('{"id": 2, "title": "x", "text": "written meanwhile"}\n')
@@ -312,12 +318,12 @@ def test_a_page_is_fetched_again_only_if_it_changed_and_forgotten_when_it_is_gon
     listed = (
         put(tmp_path, {"pages.txt": "https://e.org/a\n# note\nhttps://e.org/b\nhttps://e.org/down\n"}) / "pages.txt"
     )
-    first = list(read_web(str(listed), transport=site))
+    first = list(read_web(Options(location=str(listed)), site))
     assert [item.url for item in first if isinstance(item, Raw)] == ["https://e.org/a", "https://e.org/b"]
     assert [failure.origin for failure in failures(first)] == ["https://e.org/down"]
     mark = [item.value for item in first if isinstance(item, Checkpoint)][-1]
     site.pages["/b"] = (410, "text/plain", "")
-    again = list(read_web(str(listed), mark, transport=site))
+    again = list(read_web(Options(location=str(listed), since=mark), site))
     assert (site.unchanged, [item for item in again if isinstance(item, Raw)]) == (1, [])
     assert [item.key for item in again if isinstance(item, Gone)] == ["https://e.org/b"]
 
@@ -333,7 +339,107 @@ def test_a_page_is_fetched_again_only_if_it_changed_and_forgotten_when_it_is_gon
 def test_a_page_that_cannot_be_read_says_why(page: tuple[int, str, str], reason: str) -> None:
     site = Site()
     site.pages["/a"] = page
-    assert [failure.reason for failure in failures(list(read_web("https://e.org/a", transport=site)))] == [reason]
+    assert [failure.reason for failure in failures(list(read_web(Options(location="https://e.org/a"), site)))] == [
+        reason
+    ]
+
+
+class Server(ThreadingHTTPServer):
+    """Answers by path, on an address of this machine: (status, target of a redirect, text)."""
+
+    def __init__(self, address: str, pages: dict[str, tuple[int, str, str]]) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked.append(self.path)
+                status, target, text = pages[self.path]
+                self.send_response(status)
+                self.send_header("Location", target)
+                self.send_header("Content-Type", "text/plain")
+                self.end_headers()
+                with suppress(OSError):
+                    for letter in text:
+                        self.wfile.write(letter.encode())
+                        self.wfile.flush()
+                        time.sleep(0.2 if self.path == "/drips" else 0)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        asked = self.asked = list[str]()
+        super().__init__((address, 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def url(self, path: str) -> str:
+        return f"http://{self.server_address[0]!s}:{self.server_port}{path}"
+
+
+@pytest.fixture
+def inner() -> Iterator[Server]:
+    with Server("127.0.0.1", {"/secret": (200, "", "INTERNAL")}) as server:
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def outer(inner: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A server whose address counts as one of the internet."""
+    pages = {
+        "/to-inner": (302, inner.url("/secret"), ""),
+        "/to-name": (302, inner.url("/secret").replace("127.0.0.1", "localhost"), ""),
+        "/twice": (302, "/to-inner", ""),
+        "/moved": (302, "/page", ""),
+        "/page": (200, "", "hello"),
+        "/round": (302, "/round", ""),
+        "/drips": (200, "", "hello" * 100),
+    }
+    monkeypatch.setattr("tests.conftest.LOOPBACK", (*LOOPBACK, "127.0.0.2"))
+    is_public = web.is_public
+    monkeypatch.setattr(web, "is_public", lambda address: address == "127.0.0.2" or is_public(address))
+    with Server("127.0.0.2", pages) as server:
+        server.daemon_threads = True
+        yield server
+        server.shutdown()
+
+
+def fetched(server: Server, path: str, *, internal: bool = False) -> Item:
+    return next(iter(read_web(Options(location=server.url(path), internal=internal))))
+
+
+@pytest.mark.parametrize("path", ["/to-inner", "/to-name", "/twice"])
+def test_a_public_page_does_not_lead_into_this_network_unless_that_is_allowed(
+    outer: Server, inner: Server, path: str
+) -> None:
+    refused = fetched(outer, path)
+    assert isinstance(refused, Failure)
+    assert "which is internal" in refused.reason
+    assert inner.asked == []
+    allowed = fetched(outer, path, internal=True)
+    assert isinstance(allowed, Raw)
+    assert (allowed.content, allowed.key) == ("INTERNAL", outer.url(path))
+    assert allowed.url.endswith("/secret")
+
+
+def test_a_listed_internal_page_is_read_and_the_last_address_is_kept(inner: Server, outer: Server) -> None:
+    assert isinstance(fetched(inner, "/secret"), Raw)
+    moved = fetched(outer, "/moved")
+    assert isinstance(moved, Raw)
+    assert (moved.url, moved.key) == (outer.url("/page"), outer.url("/moved"))
+
+
+def test_redirects_without_end_and_a_server_that_drips_cost_the_page(
+    outer: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "PAGE_S", 1.0)
+    reasons = [item.reason for path in ("/round", "/drips") if isinstance(item := fetched(outer, path), Failure)]
+    assert reasons == ["more than 5 redirects", "takes longer than 1 s"]
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [("8.8.8.8", True), ("10.1.2.3", False), ("169.254.169.254", False), ("::1", False), ("::ffff:127.0.0.1", False)],
+)
+def test_addresses_of_this_network_are_told_from_those_of_the_internet(address: str, public: bool) -> None:
+    assert web.is_public(address) is public
 
 
 def test_what_is_no_list_of_addresses_says_so(tmp_path: Path) -> None:
@@ -390,8 +496,8 @@ def test_a_folder_inside_a_git_checkout_is_read_alone(tmp_path: Path) -> None:
 def test_names_that_are_no_text_are_written_out(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.md")).write_text("# A\n\nText.")
     put(tmp_path, {"a.jsonl": '{"id": "\\ud800", "title": "x", "text": "y", "url": "https://e.org/\\udc00"}'})
-    page = next(item for item in read_source("folder", str(tmp_path)) if isinstance(item, Raw))
-    (line,) = read_source("jsonl", str(tmp_path / "a.jsonl"))
+    page = next(item for item in read_source("folder", Options(location=str(tmp_path))) if isinstance(item, Raw))
+    (line,) = read_source("jsonl", Options(location=str(tmp_path / "a.jsonl")))
     assert isinstance(line, Raw)
     assert (page.origin, line.key, line.url) == ("\\udcff.md", "\\ud800", "https://e.org/\\udc00")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainmedic.ingest.bulk.local import Local
-from trainmedic.ingest.document import Discussion, Failure, Message, Raw
-from trainmedic.ingest.sync import SyncSummary, sync
-from trainmedic.ingest.threads import thread_of
+from trainmedic.ingest.items import Discussion, Failure, Message, Raw
+from trainmedic.ingest.threads.facts import read_item
+from trainmedic.ingest.threads.local import Local
+from trainmedic.ingest.threads.sync import SyncSummary, sync
 from trainmedic.kb.threads.store import ThreadStore
 from trainmedic.kb.threads.thread import Quote, Role
 
@@ -39,9 +39,9 @@ Summary = tuple[tuple[Quote, ...], tuple[Quote, ...], Role | None]
 
 def summary(*replies: Message, resolved: bool = True) -> Summary:
     """Symptom, resolution, and who resolved it."""
-    read = thread_of("x", discussion(*replies, resolved=resolved))
+    read = read_item("x", discussion(*replies, resolved=resolved))
     assert read is not None
-    return read[0].symptom, read[0].resolution, read[0].resolved_by
+    return read.thread.symptom, read.thread.resolution, read.thread.resolved_by
 
 
 def test_the_message_that_says_the_cause_is_quoted_with_its_author() -> None:
@@ -73,9 +73,9 @@ def test_the_reporters_own_solution_counts() -> None:
 
 def test_a_write_up_is_quoted_by_its_headings() -> None:
     text = "# NaN in fp16\n## Symptom\nThe loss is nan.\n## Root cause\nAdam underflows.\n## Fix\nUse bf16.\n"
-    read = thread_of("folder", Raw(origin="a.md", content=text, format="markdown"))
+    read = read_item("folder", Raw(origin="a.md", content=text, format="markdown"))
     assert read is not None
-    thread, passages = read
+    thread, passages = read.thread, read.passages
     assert [quote.text for quote in thread.resolution] == ["Adam underflows."]
     assert thread.resolved_by == "author"
     assert "Use bf16." in passages[0]
@@ -91,7 +91,7 @@ def store(tmp_path: Path) -> ThreadStore:
 
 
 def run(store: ThreadStore, *items: Raw | Discussion | Failure, complete: bool = True) -> SyncSummary:
-    return sync("github:x", items, store, Local(embed), lambda vector: {"hang": 1.0}, complete=complete)
+    return sync("github:x", items, store, Local(embed), lambda vector: {"hang": 1.0}, complete=complete).summary
 
 
 def test_secrets_are_masked_before_anything_is_stored(store: ThreadStore, tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_an_item_that_occurs_twice_is_stored_once(store: ThreadStore) -> None:
 
 
 def test_a_long_thread_is_cut_into_passages_with_its_title() -> None:
-    read = thread_of("x", discussion(*(Message(text="word " * 400) for _ in range(40))))
+    read = read_item("x", discussion(*(Message(text="word " * 400) for _ in range(40))))
     assert read is not None
-    _, passages = read
+    passages = read.passages
     assert 2 < len(passages) <= 13
     assert all(passage.startswith("GRPO hangs\n") for passage in passages)

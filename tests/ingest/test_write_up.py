@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from trainmedic.ingest.build import build
-from trainmedic.ingest.document import Discussion, Message
+import numpy as np
+
+from trainmedic.ingest.drafts.draft import article_lines
+from trainmedic.ingest.drafts.write_up import write_up
+from trainmedic.ingest.items import Discussion, Message, Options
+from trainmedic.ingest.pipeline import Drafting, run
 from trainmedic.ingest.sources import slack
-from trainmedic.ingest.write_up import write_up
+from trainmedic.ingest.threads.local import Local
+from trainmedic.kb.threads.store import ThreadStore
 
 EXPORT = Path(__file__).parent / "writeups" / "slack_export"
 
@@ -20,11 +25,21 @@ def thread(*texts: str, resolved: bool = True) -> Discussion:
     return Discussion(origin="a", key="1", title="it hangs", messages=messages, resolved=resolved)
 
 
+def lines(*texts: str) -> str:
+    return "\n".join(article_lines("", write_up(thread(*texts))))
+
+
+def explain(vector: np.ndarray) -> Mapping[str, float]:
+    return {}
+
+
 def test_a_slack_export_becomes_one_draft_with_cause_and_fix_and_without_persons(tmp_path: Path) -> None:
-    threads = [item for item in slack.read(str(EXPORT)) if isinstance(item, Discussion)]
-    raws = [raw for item in threads if (raw := write_up(item)) is not None]
-    assert (len(threads), len(raws)) == (2, 1)
-    (draft,) = build(raws, tmp_path).written
+    items = slack.read(Options(location=str(EXPORT)))
+    store = ThreadStore(tmp_path / "threads", "encoder", 1)
+    embedder = Local(lambda texts: np.zeros((len(texts), 1), np.float32))
+    outcome = run("slack", items, store, embedder, explain, Drafting(folder=tmp_path, discussions=True))
+    assert outcome.threads.added == 2
+    (draft,) = outcome.drafts.written
     page = (tmp_path / f"{draft.id}.md").read_text(encoding="utf-8")
     record = (tmp_path / f"{draft.id}.json").read_text(encoding="utf-8")
     hidden = ("bob", "Bob", "Ann", "annlee", "张伟", "gpu-17", "corp.internal", "10.12.0.7", "4567", "AbCdEf")
@@ -38,19 +53,17 @@ def test_a_slack_export_becomes_one_draft_with_cause_and_fix_and_without_persons
 
 
 def test_an_answer_that_names_no_cause_is_the_cause_as_a_whole() -> None:
-    raw = write_up(thread("it hangs", "The image has an old driver, upgrade to 550.", "it works now, closing this"))
-    assert raw is not None
-    assert "## Root cause\n\nThe image has an old driver, upgrade to 550." in raw.content
+    told = lines("it hangs", "The image has an old driver, upgrade to 550.", "it works now, closing this")
+    assert "## Root cause\nThe image has an old driver, upgrade to 550." in told
 
 
 def test_code_stays_whole_and_an_open_fence_is_closed() -> None:
-    raw = write_up(thread("it hangs", "The cause is a flag. Set it, this fixed it:\n```\nA=1\n\nB=2"))
-    assert raw is not None
-    assert "## Root cause\n\nThe cause is a flag.\n" in raw.content
-    assert raw.content.endswith("```\nA=1\n\nB=2\n```\n")
+    told = lines("it hangs", "The cause is a flag. Set it, this fixed it:\n```\nA=1\n\nB=2")
+    assert "## Root cause\nThe cause is a flag.\n" in told
+    assert told.endswith("```\nA=1\n\nB=2\n```")
 
 
 def test_a_thread_that_nobody_resolved_is_no_write_up() -> None:
-    assert write_up(thread("it hangs", "The cause is a flag, set it, that fixed it", resolved=False)) is None
-    assert write_up(thread("it hangs", "same here, any update?")) is None
-    assert write_up(thread("it hangs")) is None
+    assert write_up(thread("it hangs", "The cause is a flag, set it, that fixed it", resolved=False)) == ()
+    assert write_up(thread("it hangs", "same here, any update?")) == ()
+    assert write_up(thread("it hangs")) == ()

@@ -15,8 +15,7 @@ from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.expressions import compile_expression
 from trainmedic.kb.engine.silence import SHAPES, empty
 from trainmedic.kb.engine.vocabulary import vocabulary
-from trainmedic.kb.kept import CACHE, pickled
-from trainmedic.kb.pages.compiled import CompiledPages
+from trainmedic.kb.pages.compiled import CACHE, CompiledPages
 from trainmedic.kb.pages.rule import RULES, load_rules
 
 
@@ -98,7 +97,7 @@ def test_a_disk_that_is_full_harms_nothing(pages: Path, monkeypatch: pytest.Monk
 def test_rules_that_were_kept_find_what_rules_that_are_read_find(tmp_path: Path) -> None:
     (tmp_path / "rules").symlink_to(RULES.folder)
     made = load_rules(builtin=tmp_path)
-    kept = pickle.loads(pickled(made))
+    kept = pickle.loads(pickle.dumps(made))
     assert (kept.version, kept.ids) == (made.version, made.ids)
     for name in PASTES:
         evidence = read(name).evidence

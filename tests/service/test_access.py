@@ -16,20 +16,20 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from trainmedic.kb.errors import InvalidRequest, InvalidSettings, NotFound
-from trainmedic.kb.store.sources import PageChanges
+from trainmedic.service.access.audit_log import AuditLog
+from trainmedic.service.access.counters import DatabaseCounters
+from trainmedic.service.access.gate import Gate
+from trainmedic.service.access.keys import ApiKey, KeyStore, Scope, Session, SessionStore, key_digest
+from trainmedic.service.access.limits import MOST_CLIENTS, PEER_FACTOR, RateLimits, item_of, network_of
+from trainmedic.service.access.principals import Access
+from trainmedic.service.access.scopes import REQUIREMENTS, requirement
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.api.access import Access
 from trainmedic.service.api.app import create_app
-from trainmedic.service.api.gate import Gate
-from trainmedic.service.api.limits import MOST_CLIENTS, RateLimits, item_of, network_of
 from trainmedic.service.api.resources import ServedIndex
-from trainmedic.service.api.scopes import REQUIREMENTS, requirement
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
-from trainmedic.service.storage.counters import DatabaseCounters
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
-from trainmedic.service.storage.keys import ApiKey, KeyStore, Scope, Session, SessionStore, key_digest
 from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.app import build_app
 from trainmedic.ui.cli import main
@@ -77,19 +77,13 @@ def serve(advisor: Advisor, engine: Engine, keys: KeyStore, **settings: Any) -> 
 
 
 class NoLibrary:
-    """Stands for the versions of the knowledge."""
+    """Stands for the knowledge behind a service."""
 
     def served(self) -> ServedIndex:
         raise NotFound("nothing here")
 
-    def changes(self, before: str, after: str) -> PageChanges:
-        raise NotFound("nothing here")
-
     def reload(self) -> bool:
         return False
-
-    def roll_back(self, name: str | None) -> None:
-        raise NotFound("nothing here")
 
 
 # --- every route ----------------------------------------------------------------------------------------------------
@@ -125,7 +119,6 @@ def everything(folder: Path, tmp_path: Path) -> Iterator[Any]:
             "feishu_encrypt_key": "s",
             "dingtalk_client_id": "d",
             "dingtalk_client_secret": "s",
-            "discord_public_key": "0" * 64,
         }
     )
     yield build_app(settings)
@@ -239,19 +232,6 @@ def test_a_session_lasts_as_long_as_the_secret_that_opened_it(keys: KeyStore) ->
     keys.rotate(key.id, timedelta(hours=1), NOW)
     assert keys.of_session(opened, NOW) == key
     assert keys.of_session(opened, NOW + timedelta(hours=1)) is None
-
-
-def test_a_session_of_an_earlier_release_ends_when_its_key_is_rotated(engine: Engine) -> None:
-    keys, sessions = KeyStore(engine), SessionStore(engine)
-    key, _ = keys.new("ci", "ask")
-    secret, another = (
-        sessions.open(Session(principal=who, name="ci", scope="ask"), timedelta(hours=12))
-        for who in (f"key:{key.id}", "user:1")
-    )
-    assert sessions.find(secret) is not None
-    keys.rotate(key.id, timedelta(hours=1))
-    assert sessions.find(secret) is None
-    assert sessions.find(another) is not None
 
 
 def test_keys_are_managed_on_the_command_line(
@@ -372,6 +352,34 @@ def test_only_a_trusted_proxy_is_believed_about_the_clients_address(
         assert [client.post("/feishu/events", headers=headers).status_code for headers in forwarded] == expected
 
 
+def test_a_forwarded_header_of_nobody_in_particular_is_ignored_with_one_warning(
+    advisor: Advisor, engine: Engine, keys: KeyStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = serve(advisor, engine, keys, rate_limit_login="2/hour")
+    client = TestClient(served.app, client=("127.0.0.1", 1))
+    guesses = [
+        client.get("/v1/models", headers={"authorization": "Bearer x", "x-forwarded-for": f"9.9.9.{number}"})
+        for number in range(4)
+    ]
+    assert [guess.status_code for guess in guesses] == [401, 401, 429, 429]
+    assert caplog.text.count("127.0.0.1, which is not in trusted_proxies") == 1
+
+
+def test_wrong_keys_through_one_proxy_are_counted_together_and_the_audit_log_names_it(
+    advisor: Advisor, engine: Engine
+) -> None:
+    settings = Settings(require_key=True, rate_limit_login="1/hour", trusted_proxies="127.0.0.1")
+    audit_log = AuditLog(engine)
+    gate = Gate(settings, Access(settings, KeyStore(engine)), audit_log=audit_log)
+    client = TestClient(create_app(advisor, settings, gate=gate), client=("127.0.0.1", 1))
+    guesses = [
+        client.get("/v1/models", headers={"authorization": "Bearer x", "x-forwarded-for": f"9.9.9.{number}"})
+        for number in range(PEER_FACTOR + 1)
+    ]
+    assert [guess.status_code for guess in guesses] == [401] * PEER_FACTOR + [429]
+    assert audit_log.entries()[0].entry.address == "9.9.9.0 via 127.0.0.1"
+
+
 def test_ones_own_machine_is_not_limited_on_a_service_without_keys(advisor: Advisor) -> None:
     app = create_app(advisor, Settings(rate_limit="1/hour", trusted_proxies=""))
     here = TestClient(app, client=("127.0.0.1", 1))
@@ -406,7 +414,7 @@ def test_while_the_shared_counters_cannot_be_reached_each_process_counts_for_its
 
 
 def test_the_memory_of_counters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainmedic.service.api.limits.MOST_CLIENTS", 10)
+    monkeypatch.setattr("trainmedic.service.access.limits.MOST_CLIENTS", 10)
     limits = RateLimits(Settings(rate_limit_login="5/hour"))
 
     async def flood() -> int:
@@ -473,6 +481,17 @@ def test_a_conversation_is_deleted_everywhere_by_its_owner_alone(served: Served,
     assert history.unresolved() == ()
     mine.post("/v1/ask", json=QUESTION | {"conversation_id": "c"})
     assert admin.delete("/v1/conversations/c").status_code == 204
+
+
+def test_without_keys_a_conversation_is_deleted_from_the_services_own_machine_alone(
+    advisor: Advisor, engine: Engine
+) -> None:
+    app = create_app(Advisor(advisor.knowledge, advisor.read, Memory(History(engine))), Settings())
+    here, there = (TestClient(app, client=(host, 1)) for host in ("127.0.0.1", "10.0.0.9"))
+    there.post("/v1/ask", json=QUESTION | {"conversation_id": "c"})
+    assert there.delete("/v1/conversations/c").status_code == 403
+    assert here.delete("/v1/conversations/c", headers={"x-forwarded-for": "10.0.0.9"}).status_code == 403
+    assert here.delete("/v1/conversations/c").status_code == 204
 
 
 def test_only_who_asked_says_whether_an_answer_helped(served: Served, engine: Engine) -> None:

@@ -19,8 +19,8 @@ from sqlalchemy import Connection, create_engine, make_url, text
 
 from trainmedic.kb.errors import NotFound, StoreError
 from trainmedic.kb.model.place import Attachment
+from trainmedic.service.access import audit_log, counters, keys
 from trainmedic.service.dialogue.turn import Turn
-from trainmedic.service.storage import counters, journal, keys
 from trainmedic.service.storage.database import METADATA, engine_of
 from trainmedic.service.storage.history import LATEST, Feedback, History
 from trainmedic.service.storage.migrations import FOLDER, HEAD, migrate
@@ -236,7 +236,7 @@ def test_migrations_make_the_schema_that_the_history_uses() -> None:
     migrate(engine)
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
-    assert {counters.DatabaseCounters, journal.Journal, keys.KeyStore}  # their tables are compared too
+    assert {counters.DatabaseCounters, audit_log.AuditLog, keys.KeyStore}  # their tables are compared too
     assert ScriptDirectory(str(FOLDER)).get_current_head() == HEAD
 
 

@@ -23,6 +23,7 @@ from tests.incidents import INCIDENTS
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.model.report_view import ReportView
 from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.store.vectors import Vectors
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
 from trainmedic.service.langchain import KnowledgeRetriever, documents, knowledge_tools, vector_store
@@ -108,7 +109,8 @@ def test_a_vector_store_is_a_copy(knowledge_advisor: Advisor) -> None:
 
 def test_there_is_no_vector_store_before_the_passages_are_embedded(knowledge_advisor: Advisor) -> None:
     knowledge = knowledge_advisor.knowledge
-    words = Advisor(replace(knowledge, index=knowledge.index.without_vectors()), parse)
+    nothing = Vectors(knowledge.embedder.identity.dimension)
+    words = Advisor(replace(knowledge, index=replace(knowledge.index, vectors=nothing)), parse)
     with pytest.raises(StoreError, match="not embedded yet"):
         vector_store(words)
 

@@ -13,17 +13,17 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from trainmedic.kb.errors import StoreError
+from trainmedic.service.access.counters import DatabaseCounters
+from trainmedic.service.access.gate import Gate
+from trainmedic.service.access.keys import ApiKey, KeyStore
+from trainmedic.service.access.limits import RateLimits
+from trainmedic.service.access.principals import Access
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.api.access import Access
 from trainmedic.service.api.app import create_app
-from trainmedic.service.api.gate import Gate
-from trainmedic.service.api.limits import RateLimits
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
-from trainmedic.service.storage.counters import DatabaseCounters
 from trainmedic.service.storage.database import open_database, reading
 from trainmedic.service.storage.history import History
-from trainmedic.service.storage.keys import ApiKey, KeyStore
 from trainmedic.service.storage.memory import Memory
 from trainmedic.service.storage.silence import patience
 
@@ -147,7 +147,7 @@ def test_a_refusal_for_want_of_the_database_says_when_to_try_again(advisor: Advi
 
 
 def test_a_database_that_hangs_is_an_outage_and_is_asked_for_each_key_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainmedic.service.api.access.LOOKUP_S", 0.05)
+    monkeypatch.setattr("trainmedic.service.access.principals.LOOKUP_S", 0.05)
     keys = FlakyKeys(open_database("sqlite://"))
     access = Access(Settings(), keys, cached_s=0)
     _, used = keys.new("used", "ask")
@@ -173,7 +173,7 @@ def test_a_database_that_hangs_is_an_outage_and_is_asked_for_each_key_once(monke
 
 
 def test_counters_that_hang_are_left_alone_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainmedic.service.api.limits.COUNT_S", 0.05)
+    monkeypatch.setattr("trainmedic.service.access.limits.COUNT_S", 0.05)
     counters = HangingCounters(open_database("sqlite://"))
     limits = RateLimits(Settings(rate_limit_storage="database", rate_limit_login="10/hour"), counters)
 

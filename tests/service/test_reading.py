@@ -22,7 +22,7 @@ from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.memory import Memory
-from trainmedic.ui.bots.question import wants_audit
+from trainmedic.ui.channels.question import wants_audit
 from trainmedic.ui.chat.texts import examples
 
 KTO = examples("en")[0]

@@ -12,7 +12,7 @@ from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
-from trainmedic.kb.store import index as store
+from trainmedic.kb.store import build as store
 from trainmedic.kb.store.index import Index
 from trainmedic.service.dialogue.query import Facets, Query, build_query
 from trainmedic.service.ranking.retrieve import retrieve
@@ -29,7 +29,7 @@ class Blind(HashEmbedder):
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
-    return store.ensure(tmp_path_factory.mktemp("index"), cases(), rules(), glossary(), HashEmbedder())
+    return store.ensure(cases(), rules(), glossary(), HashEmbedder(), tmp_path_factory.mktemp("index"))
 
 
 def query(question: str, **changes: object) -> Query:
@@ -81,7 +81,7 @@ def test_a_fired_rule_brings_its_case(index: Index) -> None:
 
 def test_facts_that_agree_decide_between_equals(tmp_path: Path) -> None:
     twins = replace(cases(), cases=(case("a", ["same words"]), case("b", ["same words"], frameworks=("verl",))))
-    index = store.ensure(tmp_path, twins, rules(), glossary(), Blind())
+    index = store.ensure(twins, rules(), glossary(), Blind(), tmp_path)
     known = {one.id: one for one in twins.cases}
     plain = query("same words")
     assert retrieve(plain, index, Blind(), cases=known)[0].case_id == "a"
@@ -116,7 +116,7 @@ def test_a_filter_looks_beyond_the_first_chunks(tmp_path: Path) -> None:
     many = [case(f"loud-{n:03}", ["loss nan nan nan"]) for n in range(150)]
     quiet = case("quiet", ["a long story in which a loss is at last nan and more besides"], frameworks=("verl",))
     pages = replace(cases(), cases=(*many, quiet), version="many")
-    index = store.ensure(tmp_path, pages, rules(), glossary(), HashEmbedder())
+    index = store.ensure(pages, rules(), glossary(), HashEmbedder(), tmp_path)
     known = {one.id: one for one in pages.cases}
     hits = retrieve(query("loss nan"), index, HashEmbedder(), cases=known, filters={"framework": "verl"})
     assert [hit.case_id for hit in hits] == ["quiet"]

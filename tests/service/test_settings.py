@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from trainmedic.kb.errors import InvalidSettings
-from trainmedic.service.api.limits import item_of
+from trainmedic.service.access.limits import item_of
 from trainmedic.service.settings import SECRET_FIELDS, Settings, effective, is_loopback, load_settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.ui.settings_page import default
@@ -107,6 +107,17 @@ def test_the_table_of_settings_shows_defaults_that_are_no_secrets() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["api_keys", "admin_keys"])
+def test_a_key_that_can_be_guessed_is_refused_where_others_reach_the_port(name: str) -> None:
+    given = {"host": "0.0.0.0", "require_key": True, name: f"{'x' * 16},a"}
+    with pytest.raises(InvalidSettings, match=f"{name} has a key of fewer than 16 characters") as caught:
+        load_settings(given)
+    assert caught.value.hint is not None
+    _, _, suggested = caught.value.hint.rpartition(" ")
+    assert load_settings({**given, name: suggested}).guarded
+    assert load_settings({**given, "host": "127.0.0.1"}).guarded
+
+
 def test_an_unknown_variable_is_an_error_with_a_suggestion(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINMEDIC_PROT", "1")
     with pytest.raises(InvalidSettings) as caught:
@@ -158,8 +169,8 @@ def test_listening_beyond_loopback_without_a_key_is_refused() -> None:
 
 
 def test_listening_beyond_loopback_with_a_key_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRAINMEDIC_API_KEYS", "secret")
-    assert load_settings({"host": "0.0.0.0"}).keys == {"secret"}
+    monkeypatch.setenv("TRAINMEDIC_API_KEYS", "a-long-enough-secret")
+    assert load_settings({"host": "0.0.0.0"}).keys == {"a-long-enough-secret"}
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost"])

@@ -8,9 +8,9 @@ from typing import Literal
 
 import pytest
 
-from trainmedic.ingest.bulk.local import Local
-from trainmedic.ingest.document import Discussion, Message
-from trainmedic.ingest.sync import sync
+from trainmedic.ingest.items import Discussion, Message
+from trainmedic.ingest.threads.local import Local
+from trainmedic.ingest.threads.sync import sync
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer

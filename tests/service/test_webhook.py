@@ -11,7 +11,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -23,8 +22,8 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.observers.formats import FORMATS, format_of
-from trainmedic.service.observers.webhook import Event, RetryPolicy, Webhook, signature, webhook_of
+from trainmedic.service.observers.destination import NotDelivered, Notice, destination, signature
+from trainmedic.service.observers.webhook import RetryPolicy, Webhook, webhook_of
 from trainmedic.service.settings import Settings, effective, load_settings
 from trainmedic.service.storage.history import Feedback
 from trainmedic.service.storage.memory import Memory
@@ -153,47 +152,59 @@ def test_an_answer_is_told_with_its_verdict_its_causes_and_a_link(
     assert receiver.got[0][0]["X-Trainmedic-Event"] == "answered"
 
 
-@pytest.mark.parametrize(
-    ("url", "kind"),
-    [
-        ("https://hooks.slack.com/services/T0/B0/x", "slack"),
-        ("https://open.larksuite.com/open-apis/bot/v2/hook/x", "feishu"),
-        ("https://oapi.dingtalk.com/robot/send?access_token=x", "dingtalk"),
-        ("https://discord.com/api/webhooks/1/x", "discord"),
-        ("https://events.eu.pagerduty.com/v2/enqueue?routing_key=x", "pagerduty"),
-        ("http://alertmanager:9093/api/v2/alerts", "alertmanager"),
-        ("https://medic.example/hook", "json"),
-    ],
-)
-def test_the_address_shows_what_a_receiver_wants(url: str, kind: str) -> None:
-    assert format_of(url) == kind
+def apprised(receiver: Receiver) -> str:
+    """The receiver as a service that apprise knows, which asks for redirects to be followed."""
+    return f"{receiver.url.replace('http:', 'json:')}?redirect=yes"
 
 
-def test_receivers_of_other_formats_get_the_cause_and_the_link_in_theirs() -> None:
-    cause = {"case_id": "kto-nan", "title": "KTO <!channel> is NaN", "confidence": "high"}
-    event = Event(
-        event="answered",
-        answer_id="a1",
-        verdict="answered",
-        causes=(cause,),
-        link="https://medic.example/?answer=a1",
-        at="2026-01-31T12:00:00+00:00",
-        language="zh",
-    )
-    bodies = {kind: json.loads(event.body(kind, "https://x.test/?routing_key=R0")) for kind in FORMATS}
-    text = "trainmedic 已回答 · **KTO <!channel> is NaN** · [打开](https://medic.example/?answer=a1)"
-    assert bodies["discord"]["content"] == bodies["dingtalk"]["markdown"]["text"] == text
-    assert bodies["feishu"]["card"]["body"]["elements"][0]["content"] == text
-    assert bodies["slack"]["blocks"][0]["text"] == text.replace("<!", "<\u200b!")
-    assert bodies["slack"]["text"].startswith("trainmedic 已回答 · KTO &lt;\u200b!channel&gt; is")
-    resolved = json.loads(replace(event, event="resolved").body("pagerduty", "https://x.test/?routing_key=R0"))
-    assert [bodies["pagerduty"]["event_action"], resolved["event_action"]] == ["trigger", "resolve"]
-    assert bodies["pagerduty"]["dedup_key"] == resolved["dedup_key"] == "a1"
-    assert bodies["pagerduty"]["routing_key"] == "R0"
-    (alert,) = bodies["alertmanager"]
-    assert (alert["labels"]["case"], alert["generatorURL"]) == ("kto-nan", event.link)
-    assert alert["annotations"]["summary"] == "trainmedic 已回答 · KTO <!channel> is NaN"
-    assert bodies["json"]["causes"] == [cause]
+def test_a_service_that_apprise_knows_is_told_in_words_that_mention_nobody(receive: Callable[..., Receiver]) -> None:
+    receiver = receive()
+    told = Notice(event="resolved", body={}, title="<!channel>", text="**KTO @everyone <at id=all>** · a@b.c")
+    destination(apprised(receiver)).send(told)
+    (body,) = receiver.bodies
+    assert (body["type"], body["title"]) == ("success", "<\u200b!channel>")
+    assert "@\u200beveryone <\u200bat id=all>** · a@b.c" in body["message"]
+
+
+def test_an_answer_is_told_through_apprise_with_its_cause_and_a_link(
+    advisor: Advisor, receive: Callable[..., Receiver]
+) -> None:
+    receiver = receive(500)
+    webhook = Webhook(apprised(receiver), public_url="https://medic.example", policy=QUICK)
+    (id,) = asked(advisor, webhook, f"KTO loss is nan\n{KTO_SINGLE}", until=lambda: receiver.wait_for(2))
+    assert receiver.bodies[1]["title"] == "trainmedic answered"
+    assert receiver.bodies[1]["message"].endswith(f"[open](https://medic.example/?answer={id})")
+    assert (webhook.delivered, webhook.dropped) == (1, 0)
+
+
+def test_no_redirect_is_followed_for_apprise_either(receive: Callable[..., Receiver]) -> None:
+    elsewhere, receiver = receive(), receive(307)
+    receiver.headers_sent = {"Location": elsewhere.url}
+    with pytest.raises(NotDelivered):
+        destination(apprised(receiver)).send(Notice(event="answered", body={}, title="t", text="x"))
+    assert elsewhere.got == []
+
+
+def test_nothing_more_is_sent_about_an_answer_that_was_deleted(
+    advisor: Advisor, receive: Callable[..., Receiver]
+) -> None:
+    receiver = receive()
+    receiver.hold = threading.Event()
+    webhook = Webhook(receiver.url, policy=QUICK)
+    answers = [advisor.ask(Ask(question=question)) for question in ("loss is nan", "oom", "slow")]
+
+    async def use() -> None:
+        async with webhook.running():
+            for answer in answers:
+                webhook.on_answer(answer)
+            await asyncio.to_thread(receiver.wait_for, 1)
+            webhook.on_deletion({answer.id for answer in answers[:2]})
+            assert receiver.hold is not None
+            receiver.hold.set()
+            await asyncio.to_thread(receiver.wait_for, 2)
+
+    asyncio.run(use())
+    assert [told["answer_id"] for told in receiver.bodies] == [answers[0].id, answers[2].id]
 
 
 def test_a_receiver_can_check_the_signature_over_timestamp_and_body(
@@ -268,7 +279,7 @@ def test_after_enough_attempts_it_is_given_up_and_said_without_the_address(
     with caplog.at_level(logging.WARNING, "trainmedic.webhook"):
         asked(advisor, webhook, "loss is nan", "oom", until=lambda: receiver.wait_for(4))
     assert (webhook.delivered, webhook.dropped) == (1, 1)
-    assert "status 500" in caplog.text
+    assert "HTTP 500" in caplog.text
     assert "very-secret" not in caplog.text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,9 +16,9 @@ from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import model_probe
+from trainmedic.ui.channels.slack.bot import SlackBot
+from trainmedic.ui.channels.slack.live import StreamLimits
 from trainmedic.ui.context import AppContext
-from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.live import StreamLimits
 
 T = TypeVar("T")
 QUICK = 0.05
@@ -62,6 +63,8 @@ async def bot_in(
 ) -> AsyncIterator[SlackBot]:
     """The bot, connected; ``more`` are further settings."""
     settings = settings_of(slack, folder, **more)
+    if settings.model_base_url:
+        import_module("trainmedic.service.llm.chat")  # as a service with a model has at its start
     context = AppContext(
         settings=settings,
         advisor=advisor,
@@ -139,5 +142,5 @@ class Failing:
 
 async def settled(bot: SlackBot) -> None:
     """Wait until the bot has nothing to do."""
-    while bot.questions.tasks.running:
+    while bot.handler.tasks.running:
         await asyncio.sleep(0.005)

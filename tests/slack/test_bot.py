@@ -16,97 +16,76 @@ from tests.slack.bots import COMMAND, QUESTION, Failing, Slowly, bot_in, settled
 from tests.slack.fake import ANN, BEN, DM, GENERAL, OTHER, PRIVATE, Fault, LocalSlack
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.service.advisor import Advisor
-from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.scopes import SlackLogin, SlackUnavailable
+from trainmedic.ui.channels.slack.bot import SlackBot
+from trainmedic.ui.channels.slack.scopes import SlackLogin, SlackUnavailable
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 
 
 # ── mentions and threads ─────────────────────────────────────────────────────────────────────────────────────────────
-def test_a_mention_is_answered_in_its_thread(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        reply = await strict.until_said("Cause found", thread_ts=said.ts)
-        for part in ("confidence: high", "--vanilla_loss", "Fix", "Ruled out", "Helped", "Mark resolved", "Read:"):
-            assert part in reply.shown
-        assert reply.sent["unfurl_links"] is False
-        for delivery in said.deliveries:
-            await strict.until_acked(delivery)
-        await settled(bot)
-        assert len(strict.replies(said.ts)) == 1  # app_mention and message.channels are one sentence
-
-    with_bot(act)
+async def test_a_mention_is_answered_in_its_thread(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    reply = await strict.until_said("Cause found", thread_ts=said.ts)
+    for part in ("confidence: high", "--vanilla_loss", "Fix", "Ruled out", "Helped", "Mark resolved", "Read:"):
+        assert part in reply.shown
+    assert reply.sent["unfurl_links"] is False
+    for delivery in said.deliveries:
+        await strict.until_acked(delivery)
+    await settled(bot)
+    assert len(strict.replies(said.ts)) == 1  # app_mention and message.channels are one sentence
 
 
-def test_a_chinese_question_is_answered_in_chinese(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says(f"<@U0BOT> KTO 训练 loss 从第一步就是 nan，为什么？\n```{COMMAND}```")
-        reply = await strict.until_said("已找到原因", thread_ts=said.ts)
-        assert "已排除" in reply.shown
-        assert "有帮助" in reply.shown
-
-    with_bot(act)
+async def test_a_chinese_question_is_answered_in_chinese(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says(f"<@U0BOT> KTO 训练 loss 从第一步就是 nan，为什么？\n```{COMMAND}```")
+    reply = await strict.until_said("已找到原因", thread_ts=said.ts)
+    assert "已排除" in reply.shown
+    assert "有帮助" in reply.shown
 
 
-def test_what_stood_in_the_thread_before_is_evidence(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        root = strict.says("my KTO loss is NaN from the first step")
-        strict.says(f"this is what she runs:\n```{COMMAND}```", user=BEN, thread_ts=root.ts)
-        strict.says("<@U0BOT> why?", thread_ts=root.ts)
-        reply = await strict.until_said("Cause found", thread_ts=root.ts)
-        assert "thread-2" in reply.shown  # the place of the evidence: the thread's second message
-
-    with_bot(act)
+async def test_what_stood_in_the_thread_before_is_evidence(strict: LocalSlack, bot: SlackBot) -> None:
+    root = strict.says("my KTO loss is NaN from the first step")
+    strict.says(f"this is what she runs:\n```{COMMAND}```", user=BEN, thread_ts=root.ts)
+    strict.says("<@U0BOT> why?", thread_ts=root.ts)
+    reply = await strict.until_said("Cause found", thread_ts=root.ts)
+    assert "thread-2" in reply.shown  # the place of the evidence: the thread's second message
 
 
-def test_a_mention_without_words_diagnoses_its_thread(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        root = strict.says(QUESTION)
-        strict.says("<@U0BOT>", user=BEN, thread_ts=root.ts)
-        await strict.until_said("Cause found", thread_ts=root.ts)
-
-    with_bot(act)
+async def test_a_mention_without_words_diagnoses_its_thread(strict: LocalSlack, bot: SlackBot) -> None:
+    root = strict.says(QUESTION)
+    strict.says("<@U0BOT>", user=BEN, thread_ts=root.ts)
+    await strict.until_said("Cause found", thread_ts=root.ts)
 
 
-def test_a_mention_without_anything_is_told_what_to_do(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says("<@U0BOT>")
-        await strict.until_said("Diagnose this", thread_ts=said.ts)
-
-    with_bot(act)
+async def test_a_mention_without_anything_is_told_what_to_do(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says("<@U0BOT>")
+    await strict.until_said("Diagnose this", thread_ts=said.ts)
 
 
-def test_an_alert_of_another_bot_is_evidence_but_no_question(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        alert = strict.says(f"job failed: loss is nan <@U0BOT>\n```{COMMAND}```", bot=True)
-        for delivery in alert.deliveries:
-            await strict.until_acked(delivery)
-        await settled(bot)
-        assert strict.replies(alert.ts) == []
-        strict.says("<@U0BOT> why is the loss nan?", thread_ts=alert.ts)
-        await strict.until_said("Cause found", thread_ts=alert.ts)
-
-    with_bot(act)
+async def test_an_alert_of_another_bot_is_evidence_but_no_question(strict: LocalSlack, bot: SlackBot) -> None:
+    alert = strict.says(f"job failed: loss is nan <@U0BOT>\n```{COMMAND}```", bot=True)
+    for delivery in alert.deliveries:
+        await strict.until_acked(delivery)
+    await settled(bot)
+    assert strict.replies(alert.ts) == []
+    strict.says("<@U0BOT> why is the loss nan?", thread_ts=alert.ts)
+    await strict.until_said("Cause found", thread_ts=alert.ts)
 
 
-def test_a_reply_to_what_was_asked_back_needs_no_mention(
-    strict: LocalSlack, with_bot: Callable[..., None], advisor: Advisor
+async def test_a_reply_to_what_was_asked_back_needs_no_mention(
+    strict: LocalSlack, bot: SlackBot, advisor: Advisor
 ) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says("<@U0BOT> the loss of my KTO run is NaN")
-        await strict.until_said("One more fact is needed", thread_ts=said.ts)
-        await settled(bot)
-        other = strict.says("same here", user=BEN, thread_ts=said.ts)
-        for delivery in other.deliveries:
-            await strict.until_acked(delivery)
-        await settled(bot)
-        assert len([each for each in strict.replies(said.ts) if each.bot_id]) == 1  # Ben was not asked
-        strict.says(f"```{COMMAND}```", thread_ts=said.ts)
-        await strict.until_said("Cause found", thread_ts=said.ts)
-        place = bot.questions.workspace.gatherer.incoming(said.message.wire())
-        assert place.text == "the loss of my KTO run is NaN"
-
-    with_bot(act)
+    said = strict.says("<@U0BOT> the loss of my KTO run is NaN")
+    await strict.until_said("One more fact is needed", thread_ts=said.ts)
+    await settled(bot)
+    other = strict.says("same here", user=BEN, thread_ts=said.ts)
+    for delivery in other.deliveries:
+        await strict.until_acked(delivery)
+    await settled(bot)
+    assert len([each for each in strict.replies(said.ts) if each.bot_id]) == 1  # Ben was not asked
+    strict.says(f"```{COMMAND}```", thread_ts=said.ts)
+    await strict.until_said("Cause found", thread_ts=said.ts)
+    place = bot.workspace.incoming(said.message.wire())
+    assert place.text == "the loss of my KTO run is NaN"
 
 
 def test_a_thread_is_one_conversation_and_its_name_cannot_be_guessed(
@@ -168,62 +147,38 @@ def test_a_long_thread_is_read_over_all_its_pages(
 
 
 # ── direct messages and the app's own view ───────────────────────────────────────────────────────────────────────────
-def test_a_direct_message_is_answered_in_its_own_thread(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says(QUESTION, channel=DM)
-        await strict.until_said("Cause found", channel=DM, thread_ts=said.ts)
-        further = strict.says("thanks, and does lowering the learning rate help?", channel=DM, thread_ts=said.ts)
-        await strict.until(lambda: len([m for m in strict.replies(said.ts) if m.bot_id]) == 2, "a second answer")
-        for delivery in further.deliveries:
-            await strict.until_acked(delivery)
-
-    with_bot(act)
-
-
-@pytest.mark.parametrize(("locale", "title"), [("en-US", "Loss is NaN"), ("zh-CN", "loss 变成 NaN")])
-def test_opening_the_app_suggests_prompts_in_the_readers_language(
-    strict: LocalSlack, with_bot: Callable[..., None], locale: str, title: str
-) -> None:
-    async def act(bot: SlackBot) -> None:
-        user = strict.add_user("dora", locale=locale)
-        strict.opens(user)
-        call = await strict.until_call("assistant.threads.setSuggestedPrompts")
-        prompts = call.args["prompts"]
-        assert (json.loads(prompts) if isinstance(prompts, str) else prompts)[0]["title"] == title
-        assert "thread_ts" not in call.args
-
-    with_bot(act)
+async def test_a_direct_message_is_answered_in_its_own_thread(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says(QUESTION, channel=DM)
+    await strict.until_said("Cause found", channel=DM, thread_ts=said.ts)
+    further = strict.says("thanks, and does lowering the learning rate help?", channel=DM, thread_ts=said.ts)
+    await strict.until(lambda: len([m for m in strict.replies(said.ts) if m.bot_id]) == 2, "a second answer")
+    for delivery in further.deliveries:
+        await strict.until_acked(delivery)
 
 
 # ── what must not be answered ────────────────────────────────────────────────────────────────────────────────────────
-def test_edits_deletions_and_the_bots_own_words_are_acknowledged_and_not_answered(
-    strict: LocalSlack, with_bot: Callable[..., None]
+async def test_edits_deletions_and_the_bots_own_words_are_acknowledged_and_not_answered(
+    strict: LocalSlack, bot: SlackBot
 ) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says("<@U0BOT> help me with a NaN loss")
-        await strict.until_said("", thread_ts=said.ts)
-        await settled(bot)
-        edited, deleted = strict.edits(said.ts, "<@U0BOT> never mind"), strict.deletes(said.ts)
-        for delivery in (edited, deleted, *strict.deliveries):
-            assert delivery is not None
-            await strict.until_acked(delivery)
-        await settled(bot)
-        assert strict.count("chat.postMessage") == 1
-
-    with_bot(act)
+    said = strict.says("<@U0BOT> help me with a NaN loss")
+    await strict.until_said("", thread_ts=said.ts)
+    await settled(bot)
+    edited, deleted = strict.edits(said.ts, "<@U0BOT> never mind"), strict.deletes(said.ts)
+    for delivery in (edited, deleted, *strict.deliveries):
+        assert delivery is not None
+        await strict.until_acked(delivery)
+    await settled(bot)
+    assert strict.count("chat.postMessage") == 1
 
 
-def test_a_redelivered_event_is_answered_once(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        await strict.until_said("Cause found", thread_ts=said.ts)
-        strict.redeliver(said.deliveries[0])
-        await strict.until(lambda: len(said.deliveries[0].attempts) == 2, "a second delivery")
-        await strict.until(lambda: said.deliveries[0].attempts[1].ack_s is not None, "its acknowledgement")
-        await settled(bot)
-        assert strict.count("chat.postMessage") == 1
-
-    with_bot(act)
+async def test_a_redelivered_event_is_answered_once(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    await strict.until_said("Cause found", thread_ts=said.ts)
+    strict.redeliver(said.deliveries[0])
+    await strict.until(lambda: len(said.deliveries[0].attempts) == 2, "a second delivery")
+    await strict.until(lambda: said.deliveries[0].attempts[1].ack_s is not None, "its acknowledgement")
+    await settled(bot)
+    assert strict.count("chat.postMessage") == 1
 
 
 def test_a_late_ack_is_delivered_again_but_answered_once(advisor: Advisor, tmp_path: Path, own_slack: None) -> None:
@@ -241,22 +196,19 @@ def test_a_late_ack_is_delivered_again_but_answered_once(advisor: Advisor, tmp_p
         asyncio.run(act(slack))
 
 
-def test_events_and_buttons_nobody_knows_are_acknowledged(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        block = {
-            "type": "actions",
-            "elements": [{"type": "button", "action_id": "old_one", "text": {"type": "plain_text", "text": "?"}}],
-        }
-        old = strict.bot_said("from last year", blocks=[block])
-        deliveries = [
-            strict.event({"type": "channel_archive", "channel": GENERAL}),
-            strict.event({"type": "app_context_changed", "context": {}}),
-            strict.clicks(old, "old_one"),
-        ]
-        for delivery in deliveries:
-            await strict.until_acked(delivery)
-
-    with_bot(act)
+async def test_events_and_buttons_nobody_knows_are_acknowledged(strict: LocalSlack, bot: SlackBot) -> None:
+    block = {
+        "type": "actions",
+        "elements": [{"type": "button", "action_id": "old_one", "text": {"type": "plain_text", "text": "?"}}],
+    }
+    old = strict.bot_said("from last year", blocks=[block])
+    deliveries = [
+        strict.event({"type": "channel_archive", "channel": GENERAL}),
+        strict.event({"type": "app_context_changed", "context": {}}),
+        strict.clicks(old, "old_one"),
+    ]
+    for delivery in deliveries:
+        await strict.until_acked(delivery)
 
 
 def test_many_questions_at_once_are_all_acknowledged_in_time(
@@ -272,7 +224,7 @@ def test_many_questions_at_once_are_all_acknowledged_in_time(
                 await strict.until_acked(delivery)
         assert not any(strict.replies(each.ts) for each in said)
         assert len(answerer.asked) <= 16
-        bot.questions.workspace.streams.unsupported["channel"] = "too many at once for this test"
+        bot.workspace.streams.unsupported["channel"] = "too many at once for this test"
         answerer.go.set()
         await settled(bot)
         assert all(strict.replies(each.ts) for each in said)
@@ -282,34 +234,26 @@ def test_many_questions_at_once_are_all_acknowledged_in_time(
 
 
 # ── the command ──────────────────────────────────────────────────────────────────────────────────────────────────────
-def test_the_command_answers_its_asker_alone_and_can_be_shared(
-    strict: LocalSlack, with_bot: Callable[..., None]
-) -> None:
-    async def act(bot: SlackBot) -> None:
-        delivery = strict.command(f"KTO loss is NaN: {COMMAND}")
-        await strict.until_acked(delivery)
-        whisper = await strict.until_whispered("Cause found", user=ANN)
-        assert strict.messages(GENERAL) == []
-        await strict.until_acked(strict.clicks(whisper, "trainmedic_share"))
-        shared = await strict.until_said("Cause found", channel=GENERAL)
-        assert "Shared by <@U0ANN>" in shared.shown
-        assert "Share\n" not in shared.shown
-        await settled(bot)
-        assert whisper not in strict.ephemerals(ANN)
-
-    with_bot(act)
+async def test_the_command_answers_its_asker_alone_and_can_be_shared(strict: LocalSlack, bot: SlackBot) -> None:
+    delivery = strict.command(f"KTO loss is NaN: {COMMAND}")
+    await strict.until_acked(delivery)
+    whisper = await strict.until_whispered("Cause found", user=ANN)
+    assert strict.messages(GENERAL) == []
+    await strict.until_acked(strict.clicks(whisper, "trainmedic_share"))
+    shared = await strict.until_said("Cause found", channel=GENERAL)
+    assert "Shared by <@U0ANN>" in shared.shown
+    assert "Share\n" not in shared.shown
+    await settled(bot)
+    assert whisper not in strict.ephemerals(ANN)
 
 
-def test_an_answer_is_shared_where_the_bot_was_not_invited(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        strict.command(f"KTO loss is NaN: {COMMAND}", channel=OTHER)
-        whisper = await strict.until_whispered("Cause found")
-        strict.clicks(whisper, "trainmedic_share")
-        await strict.until_said("Cause found", channel=OTHER)
-        strict.refused("not_in_channel", "chat.postMessage")
-        await settled(bot)
-
-    with_bot(act)
+async def test_an_answer_is_shared_where_the_bot_was_not_invited(strict: LocalSlack, bot: SlackBot) -> None:
+    strict.command(f"KTO loss is NaN: {COMMAND}", channel=OTHER)
+    whisper = await strict.until_whispered("Cause found")
+    strict.clicks(whisper, "trainmedic_share")
+    await strict.until_said("Cause found", channel=OTHER)
+    strict.refused("not_in_channel", "chat.postMessage")
+    await settled(bot)
 
 
 def test_the_commands_status_names_versions_knowledge_and_missing_permissions(
@@ -330,121 +274,96 @@ def test_the_commands_status_names_versions_knowledge_and_missing_permissions(
 
 
 @pytest.mark.parametrize(("asked", "told"), [("help", "mention me"), ("", "mention me"), ("帮助", "提及我")])
-def test_the_commands_help_speaks_both_languages(
-    strict: LocalSlack, with_bot: Callable[..., None], asked: str, told: str
+async def test_the_commands_help_speaks_both_languages(
+    strict: LocalSlack, bot: SlackBot, asked: str, told: str
 ) -> None:
-    async def act(bot: SlackBot) -> None:
-        await strict.until_acked(strict.command(asked))
-        await strict.until_whispered(told)
-
-    with_bot(act)
+    await strict.until_acked(strict.command(asked))
+    await strict.until_whispered(told)
 
 
-def test_status_says_that_the_model_cannot_be_reached(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        strict.command("状态")
-        await strict.until_whispered("语言模型：无法连接")
-
-    with_bot(act, model_base_url="http://127.0.0.1:9/v1")
+@pytest.mark.bot(model_base_url="http://127.0.0.1:9/v1")
+async def test_status_says_that_the_model_cannot_be_reached(strict: LocalSlack, bot: SlackBot) -> None:
+    strict.command("状态")
+    await strict.until_whispered("语言模型：无法连接")
 
 
 # ── the message shortcut ─────────────────────────────────────────────────────────────────────────────────────────────
-def test_the_shortcut_diagnoses_a_message_in_its_thread(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says(QUESTION, user=BEN)
-        await strict.until_acked(strict.shortcut("trainmedic_diagnose", said.ts))
-        await strict.until_said("Cause found", thread_ts=said.ts)
-
-    with_bot(act)
+async def test_the_shortcut_diagnoses_a_message_in_its_thread(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says(QUESTION, user=BEN)
+    await strict.until_acked(strict.shortcut("trainmedic_diagnose", said.ts))
+    await strict.until_said("Cause found", thread_ts=said.ts)
 
 
-def test_the_shortcut_answers_its_user_alone_where_the_bot_was_not_invited(
-    strict: LocalSlack, with_bot: Callable[..., None]
+async def test_the_shortcut_answers_its_user_alone_where_the_bot_was_not_invited(
+    strict: LocalSlack, bot: SlackBot
 ) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says(QUESTION, channel=OTHER)
-        strict.shortcut("trainmedic_diagnose", said.ts)
-        told = await strict.until_whispered("Cause found")
-        assert "I am not in this channel" in told.shown
-        await strict.until_refused("not_in_channel", "chat.postMessage")
-        await settled(bot)
-
-    with_bot(act)
+    said = strict.says(QUESTION, channel=OTHER)
+    strict.shortcut("trainmedic_diagnose", said.ts)
+    told = await strict.until_whispered("Cause found")
+    assert "I am not in this channel" in told.shown
+    await strict.until_refused("not_in_channel", "chat.postMessage")
+    await settled(bot)
 
 
 # ── settings of channels ─────────────────────────────────────────────────────────────────────────────────────────────
-def test_a_quiet_channel_hears_nothing_that_is_not_grounded(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says("<@U0BOT> loss is weird")
-        await strict.until_whispered("does not cover this well enough", user=ANN)
-        await settled(bot)
-        assert strict.replies(said.ts) == []
-        asked = strict.says(f"<@U0BOT> {QUESTION}")
-        await strict.until_said("Cause found", thread_ts=asked.ts)
-
-    with_bot(act, slack_channels={GENERAL: {"quiet": True}})
+@pytest.mark.bot(slack_channels={GENERAL: {"quiet": True}})
+async def test_a_quiet_channel_hears_nothing_that_is_not_grounded(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says("<@U0BOT> loss is weird")
+    await strict.until_whispered("does not cover this well enough", user=ANN)
+    await settled(bot)
+    assert strict.replies(said.ts) == []
+    asked = strict.says(f"<@U0BOT> {QUESTION}")
+    await strict.until_said("Cause found", thread_ts=asked.ts)
 
 
-def test_a_channel_can_be_answered_in_private(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        whisper = await strict.until_whispered("Cause found", user=ANN)
-        assert strict.replies(said.ts) == []
-        strict.clicks(whisper, "trainmedic_share")
-        await strict.until_said("Cause found", channel=GENERAL)
-        await settled(bot)
-
-    with_bot(act, slack_channels={"*": {"ephemeral": True}})
+@pytest.mark.bot(slack_channels={"*": {"ephemeral": True}})
+async def test_a_channel_can_be_answered_in_private(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    whisper = await strict.until_whispered("Cause found", user=ANN)
+    assert strict.replies(said.ts) == []
+    strict.clicks(whisper, "trainmedic_share")
+    await strict.until_said("Cause found", channel=GENERAL)
+    await settled(bot)
 
 
-def test_a_channel_can_have_a_language_of_its_own(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says(f"<@U0BOT> {QUESTION}", channel=PRIVATE)
-        await strict.until_said("已找到原因", thread_ts=said.ts)
-
-    with_bot(act, slack_channels={PRIVATE: {"language": "zh"}})
+@pytest.mark.bot(slack_channels={PRIVATE: {"language": "zh"}})
+async def test_a_channel_can_have_a_language_of_its_own(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says(f"<@U0BOT> {QUESTION}", channel=PRIVATE)
+    await strict.until_said("已找到原因", thread_ts=said.ts)
 
 
-def test_a_channel_can_be_answered_without_mentions_but_only_with_a_grounded_answer(
-    strict: LocalSlack, with_bot: Callable[..., None]
+@pytest.mark.bot(slack_channels={GENERAL: {"answers": "all"}})
+async def test_a_channel_can_be_answered_without_mentions_but_only_with_a_grounded_answer(
+    strict: LocalSlack, bot: SlackBot
 ) -> None:
-    async def act(bot: SlackBot) -> None:
-        chat = strict.says("who is in for lunch?")
-        for delivery in chat.deliveries:
-            await strict.until_acked(delivery)
-        said = strict.says(QUESTION)
-        await strict.until_said("Cause found", thread_ts=said.ts)
-        await settled(bot)
-        assert strict.replies(chat.ts) == []
-        assert strict.ephemerals() == []
-
-    with_bot(act, slack_channels={GENERAL: {"answers": "all"}})
+    chat = strict.says("who is in for lunch?")
+    for delivery in chat.deliveries:
+        await strict.until_acked(delivery)
+    said = strict.says(QUESTION)
+    await strict.until_said("Cause found", thread_ts=said.ts)
+    await settled(bot)
+    assert strict.replies(chat.ts) == []
+    assert strict.ephemerals() == []
 
 
 # ── what is pasted ───────────────────────────────────────────────────────────────────────────────────────────────────
-def test_a_pasted_secret_is_masked_and_said_to_be_still_there(
-    strict: LocalSlack, with_bot: Callable[..., None], caplog: pytest.LogCaptureFixture
+async def test_a_pasted_secret_is_masked_and_said_to_be_still_there(
+    strict: LocalSlack, bot: SlackBot, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def act(bot: SlackBot) -> None:
-        caplog.set_level(logging.DEBUG)
-        said = strict.says(f"<@U0BOT> HF_TOKEN={TOKEN} {QUESTION}")
-        reply = await strict.until_said("still contains a secret", thread_ts=said.ts)
-        assert TOKEN not in json.dumps(reply.sent)
-        assert TOKEN not in caplog.text
-
-    with_bot(act)
+    caplog.set_level(logging.DEBUG)
+    said = strict.says(f"<@U0BOT> HF_TOKEN={TOKEN} {QUESTION}")
+    reply = await strict.until_said("still contains a secret", thread_ts=said.ts)
+    assert TOKEN not in json.dumps(reply.sent)
+    assert TOKEN not in caplog.text
 
 
-def test_nobody_is_pinged_by_what_was_pasted(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        command = COMMAND.replace("--learning_rate 5e-7", "--note '<!channel> <@U0BEN> <#C0GENERAL>'")
-        said = strict.says(f"<@U0BOT> KTO loss is NaN & <b>\n```{command}```")
-        reply = await strict.until_said("Cause found", thread_ts=said.ts)
-        sent = json.dumps(reply.sent)
-        for ping in ("<!channel", "<@U0BEN", "<#C0GENERAL"):
-            assert ping not in sent
-
-    with_bot(act)
+async def test_nobody_is_pinged_by_what_was_pasted(strict: LocalSlack, bot: SlackBot) -> None:
+    command = COMMAND.replace("--learning_rate 5e-7", "--note '<!channel> <@U0BEN> <#C0GENERAL>'")
+    said = strict.says(f"<@U0BOT> KTO loss is NaN & <b>\n```{command}```")
+    reply = await strict.until_said("Cause found", thread_ts=said.ts)
+    sent = json.dumps(reply.sent)
+    for ping in ("<!channel", "<@U0BEN", "<#C0GENERAL"):
+        assert ping not in sent
 
 
 # ── failures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -481,71 +400,50 @@ def test_a_failure_is_told_with_a_trace_id(
     with_bot(act, answerer=Failing(error))
 
 
-def test_a_failing_command_is_told_to_its_asker(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        strict.command("loss is NaN")
-        await strict.until_whispered("something went wrong on our side", user=ANN)
-
-    with_bot(act, answerer=Failing(RuntimeError("no")))
+@pytest.mark.bot(answerer=Failing(RuntimeError("no")))
+async def test_a_failing_command_is_told_to_its_asker(strict: LocalSlack, bot: SlackBot) -> None:
+    strict.command("loss is NaN")
+    await strict.until_whispered("something went wrong on our side", user=ANN)
 
 
-def test_a_rate_limit_is_waited_out(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        strict.fault("chat.postMessage", Fault(status=429, retry_after=1, times=1))
-        started = time.monotonic()
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        await strict.until_said("Cause found", thread_ts=said.ts)
-        assert time.monotonic() - started >= 1.0
-        await settled(bot)
-        assert strict.count("chat.postMessage") == 2
-
-    with_bot(act)
+async def test_a_rate_limit_is_waited_out(strict: LocalSlack, bot: SlackBot) -> None:
+    strict.fault("chat.postMessage", Fault(status=429, retry_after=1, times=1))
+    started = time.monotonic()
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    await strict.until_said("Cause found", thread_ts=said.ts)
+    assert time.monotonic() - started >= 1.0
+    await settled(bot)
+    assert strict.count("chat.postMessage") == 2
 
 
-def test_a_post_whose_answer_was_lost_is_not_posted_twice(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        strict.fault("chat.postMessage", Fault(drop="after", times=1))
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        await strict.until_said("Cause found", thread_ts=said.ts)
-        await settled(bot)
-        assert len(strict.replies(said.ts)) == 1
-
-    with_bot(act)
+async def test_a_post_whose_answer_was_lost_is_not_posted_twice(strict: LocalSlack, bot: SlackBot) -> None:
+    strict.fault("chat.postMessage", Fault(drop="after", times=1))
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    await strict.until_said("Cause found", thread_ts=said.ts)
+    await settled(bot)
+    assert len(strict.replies(said.ts)) == 1
 
 
 @pytest.mark.parametrize("fault", [Fault(drop="before", times=1), Fault(status=503, times=1)])
-def test_a_post_that_never_arrived_is_posted_again(
-    strict: LocalSlack, with_bot: Callable[..., None], fault: Fault
-) -> None:
-    async def act(bot: SlackBot) -> None:
-        strict.fault("chat.postMessage", fault)
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        await strict.until_said("Cause found", thread_ts=said.ts)
-
-    with_bot(act)
+async def test_a_post_that_never_arrived_is_posted_again(strict: LocalSlack, bot: SlackBot, fault: Fault) -> None:
+    strict.fault("chat.postMessage", fault)
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    await strict.until_said("Cause found", thread_ts=said.ts)
 
 
-def test_an_answer_that_cannot_be_posted_is_told_to_the_asker_alone(
-    strict: LocalSlack, with_bot: Callable[..., None]
-) -> None:
-    async def act(bot: SlackBot) -> None:
-        strict.fault("chat.postMessage", Fault(error="restricted_action", times=None))
-        strict.says(f"<@U0BOT> {QUESTION}")
-        await strict.until_whispered("Slack: restricted_action", user=ANN)
-
-    with_bot(act)
+async def test_an_answer_that_cannot_be_posted_is_told_to_the_asker_alone(strict: LocalSlack, bot: SlackBot) -> None:
+    strict.fault("chat.postMessage", Fault(error="restricted_action", times=None))
+    strict.says(f"<@U0BOT> {QUESTION}")
+    await strict.until_whispered("Slack: restricted_action", user=ANN)
 
 
 # ── connections ──────────────────────────────────────────────────────────────────────────────────────────────────────
 @pytest.mark.parametrize("how", ["warning", "refresh_requested", "cut"])
-def test_a_lost_connection_is_made_anew(strict: LocalSlack, with_bot: Callable[..., None], how: str) -> None:
-    async def act(bot: SlackBot) -> None:
-        strict.disconnect(how)
-        await strict.until_connected(2)
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        await strict.until_said("Cause found", thread_ts=said.ts)
-
-    with_bot(act)
+async def test_a_lost_connection_is_made_anew(strict: LocalSlack, bot: SlackBot, how: str) -> None:
+    strict.disconnect(how)
+    await strict.until_connected(2)
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    await strict.until_said("Cause found", thread_ts=said.ts)
 
 
 def test_connections_that_slack_counts_and_we_do_not_have_are_noticed(

@@ -18,18 +18,18 @@ from tests.slack.fake.model import ALL_EVENTS, ALL_SCOPES
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.settings import Settings, load_settings
+from trainmedic.ui.channels.slack import configured
+from trainmedic.ui.channels.slack.bot import COMMAND, DIAGNOSE
+from trainmedic.ui.channels.slack.scopes import SCOPES
 from trainmedic.ui.cli import CLEAN, USAGE, main
 from trainmedic.ui.present.slack import FEEDBACK
-from trainmedic.ui.slack import configured
-from trainmedic.ui.slack.bot import COMMAND, DIAGNOSE
-from trainmedic.ui.slack.scopes import SCOPES
 
 ROOT = Path(__file__).parent.parent.parent
 PROGRAM = "import sys; from trainmedic.ui.cli import main; sys.exit(main())"
 
 
 def manifest() -> dict[str, Any]:
-    text = (ROOT / "ui" / "slack" / "manifest.yaml").read_text(encoding="utf-8")
+    text = (ROOT / "ui" / "channels" / "slack" / "manifest.yaml").read_text(encoding="utf-8")
     found = yaml.safe_load(text)
     assert isinstance(found, dict)
     return found
@@ -62,7 +62,7 @@ def test_the_manifest_asks_for_what_the_bot_uses_and_keeps_slacks_limits() -> No
 
 def test_slacks_libraries_are_loaded_only_when_they_are_used() -> None:
     code = (
-        "import sys, trainmedic.ui.slack, trainmedic.ui.cli.slack; "
+        "import sys, trainmedic.ui.channels.slack, trainmedic.ui.cli.slack; "
         "sys.exit(bool({'slack_bolt', 'slack_sdk', 'aiohttp'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)

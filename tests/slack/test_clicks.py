@@ -7,14 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.slack.bots import QUESTION, bot_in
 from tests.slack.fake import ANN, BEN, DM, GENERAL, LocalSlack, Message
 from trainmedic.kb.pages.case import load_cases
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.storage.history import Feedback
-from trainmedic.ui.bots.seen import SeenEvents
-from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.post import ChannelPace
+from trainmedic.ui.channels.seen import SeenEvents
+from trainmedic.ui.channels.slack.bot import SlackBot
+from trainmedic.ui.channels.slack.post import ChannelPace
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 FEEDBACK, RESOLVED, HUMAN = "trainmedic_feedback", "trainmedic_resolved", "trainmedic_human"
@@ -27,27 +29,22 @@ async def answered(slack: LocalSlack, text: str = QUESTION, **more: Any) -> Mess
 
 def feedback_on(advisor: Advisor, bot: SlackBot) -> Feedback | None:
     assert advisor.memory.history is not None
-    [answer_id] = bot.questions.posted
+    [answer_id] = bot.workspace.posted
     return advisor.memory.history.feedback(answer_id)
 
 
-def test_feedback_is_stored_and_the_last_word_counts(
-    strict: LocalSlack, with_bot: Callable[..., None], advisor: Advisor
-) -> None:
-    async def act(bot: SlackBot) -> None:
-        answer = await answered(strict)
-        await strict.until_acked(strict.clicks(answer, FEEDBACK, positive=True))
-        await strict.until_whispered("Thank you, noted", user=ANN)
-        stored = feedback_on(advisor, bot)
-        assert stored is not None
-        assert stored.reaction == "up"
-        strict.clicks(answer, FEEDBACK, user=BEN, positive=False)
-        await strict.until_whispered("Say in the thread", user=BEN)
-        stored = feedback_on(advisor, bot)
-        assert stored is not None
-        assert stored.reaction == "down"
-
-    with_bot(act)
+async def test_feedback_is_stored_and_the_last_word_counts(strict: LocalSlack, bot: SlackBot, advisor: Advisor) -> None:
+    answer = await answered(strict)
+    await strict.until_acked(strict.clicks(answer, FEEDBACK, positive=True))
+    await strict.until_whispered("Thank you, noted", user=ANN)
+    stored = feedback_on(advisor, bot)
+    assert stored is not None
+    assert stored.reaction == "up"
+    strict.clicks(answer, FEEDBACK, user=BEN, positive=False)
+    await strict.until_whispered("Say in the thread", user=BEN)
+    stored = feedback_on(advisor, bot)
+    assert stored is not None
+    assert stored.reaction == "down"
 
 
 def test_feedback_under_a_streamed_answer_of_a_former_process_is_stored(
@@ -67,18 +64,15 @@ def test_feedback_under_a_streamed_answer_of_a_former_process_is_stored(
     with_bot(click)
 
 
-def test_feedback_on_an_answer_nobody_knows_is_told_so(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        answer = await answered(strict)
-        history = bot.context.advisor.memory.history
-        assert history is not None
-        block = next(block for block in answer.blocks if block["type"] == "context_actions")
-        block["elements"][0]["positive_button"]["value"] = '{"answer": "gone", "reaction": "up", "language": "zh"}'
-        await strict.until_acked(strict.clicks(answer, FEEDBACK, positive=True))
-        told = await strict.until_whispered("no answer 'gone'")
-        assert "跟踪编号" in told.shown
-
-    with_bot(act)
+async def test_feedback_on_an_answer_nobody_knows_is_told_so(strict: LocalSlack, bot: SlackBot) -> None:
+    answer = await answered(strict)
+    history = bot.context.advisor.memory.history
+    assert history is not None
+    block = next(block for block in answer.blocks if block["type"] == "context_actions")
+    block["elements"][0]["positive_button"]["value"] = '{"answer": "gone", "reaction": "up", "language": "zh"}'
+    await strict.until_acked(strict.clicks(answer, FEEDBACK, positive=True))
+    told = await strict.until_whispered("no answer 'gone'")
+    assert "跟踪编号" in told.shown
 
 
 def test_resolved_writes_a_draft_case_for_review(
@@ -129,43 +123,35 @@ def test_a_draft_is_a_page_that_the_loader_reads_and_no_user_sees(
     assert draft not in cases.published
 
 
-def test_a_human_is_asked_in_the_thread_with_a_summary(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        answer = await answered(strict, f"KTO loss <!channel> is NaN {QUESTION}")
-        await strict.until_acked(strict.clicks(answer, HUMAN))
-        summary = await strict.until_said("asks for a person", thread_ts=answer.thread_ts)
-        assert "<!subteam^S0HELP> <@U0ANN>" in summary.shown
-        assert "Question: KTO loss" in summary.shown
-        assert "<!channel>" not in summary.shown
-        assert "Candidates: OpenRLHF KTO loss is NaN with --vanilla_loss (high)" in summary.shown
-        await strict.until_whispered("A person has been asked")
-
-    with_bot(act, slack_human_group="S0HELP")
+@pytest.mark.bot(slack_human_group="S0HELP")
+async def test_a_human_is_asked_in_the_thread_with_a_summary(strict: LocalSlack, bot: SlackBot) -> None:
+    answer = await answered(strict, f"KTO loss <!channel> is NaN {QUESTION}")
+    await strict.until_acked(strict.clicks(answer, HUMAN))
+    summary = await strict.until_said("asks for a person", thread_ts=answer.thread_ts)
+    assert "<!subteam^S0HELP> <@U0ANN>" in summary.shown
+    assert "Question: KTO loss" in summary.shown
+    assert "<!channel>" not in summary.shown
+    assert "Candidates: OpenRLHF KTO loss is NaN with --vanilla_loss (high)" in summary.shown
+    await strict.until_whispered("A person has been asked")
 
 
-def test_from_a_private_conversation_a_human_is_asked_in_the_channel_for_that(
-    strict: LocalSlack, with_bot: Callable[..., None]
+@pytest.mark.bot(slack_human_channel=GENERAL, public_url="https://tm.example/")
+async def test_from_a_private_conversation_a_human_is_asked_in_the_channel_for_that(
+    strict: LocalSlack, bot: SlackBot
 ) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says(QUESTION, channel=DM)
-        answer = await strict.until_said("Ask a human", thread_ts=said.ts)
-        strict.clicks(answer, HUMAN)
-        summary = await strict.until_said("asks for a person", channel=GENERAL)
-        assert "https://tm.example/?answer=" in summary.sent["blocks"][-1]["elements"][-1]["text"]
-        await strict.until_whispered("A person has been asked")
-
-    with_bot(act, slack_human_channel=GENERAL, public_url="https://tm.example/")
+    said = strict.says(QUESTION, channel=DM)
+    answer = await strict.until_said("Ask a human", thread_ts=said.ts)
+    strict.clicks(answer, HUMAN)
+    summary = await strict.until_said("asks for a person", channel=GENERAL)
+    assert "https://tm.example/?answer=" in summary.sent["blocks"][-1]["elements"][-1]["text"]
+    await strict.until_whispered("A person has been asked")
 
 
-def test_the_button_for_a_human_is_drawn_only_where_one_can_be_asked(
-    strict: LocalSlack, with_bot: Callable[..., None]
-) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says(QUESTION, channel=DM)
-        assert "Ask a human" not in (await strict.until_said("Helped", thread_ts=said.ts)).shown
-        assert "Ask a human" in (await answered(strict)).shown
-
-    with_bot(act, slack_human_group="S0HELP")
+@pytest.mark.bot(slack_human_group="S0HELP")
+async def test_the_button_for_a_human_is_drawn_only_where_one_can_be_asked(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says(QUESTION, channel=DM)
+    assert "Ask a human" not in (await strict.until_said("Helped", thread_ts=said.ts)).shown
+    assert "Ask a human" in (await answered(strict)).shown
 
 
 def test_without_a_history_feedback_is_refused_politely_but_the_draft_is_written(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.slack.bots import COMMAND
 from tests.slack.fake import LocalSlack, SlackFile
-from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.files import Downloads, is_page
+from trainmedic.ui.channels.files import Downloads
+from trainmedic.ui.channels.slack.bot import SlackBot
+from trainmedic.ui.channels.slack.files import HOSTS, is_page
 
 SCRIPT = f"#!/bin/bash\n{COMMAND}\n"
 ASKED = "<@U0BOT> my KTO loss is NaN from the first step, why?"
@@ -27,28 +29,22 @@ ASKED = "<@U0BOT> my KTO loss is NaN from the first step, why?"
     ],
     ids=str,
 )
-def test_an_attached_script_is_read(strict: LocalSlack, with_bot: Callable[..., None], kind: dict[str, Any]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says(ASKED, files=[strict.upload("train.sh", SCRIPT, **kind)])
-        reply = await strict.until_said("Cause found", thread_ts=said.ts)
-        assert "train.sh:2:" in reply.shown
-        assert "a/train.sh" in reply.shown
-        assert "Not read" not in reply.shown
-
-    with_bot(act)
+async def test_an_attached_script_is_read(strict: LocalSlack, bot: SlackBot, kind: dict[str, Any]) -> None:
+    said = strict.says(ASKED, files=[strict.upload("train.sh", SCRIPT, **kind)])
+    reply = await strict.until_said("Cause found", thread_ts=said.ts)
+    assert "train.sh:2:" in reply.shown
+    assert "a/train.sh" in reply.shown
+    assert "Not read" not in reply.shown
 
 
-def test_files_of_the_whole_thread_are_read_once_each(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        script = strict.upload("train.sh", SCRIPT)
-        root = strict.says("loss is NaN", files=[script])
-        strict.says("here it is again", thread_ts=root.ts, files=[script])
-        strict.says("<@U0BOT> why?", thread_ts=root.ts)
-        reply = await strict.until_said("Cause found", thread_ts=root.ts)
-        assert "train.sh:2:" in reply.shown
-        assert len(strict.downloads) == 1
-
-    with_bot(act)
+async def test_files_of_the_whole_thread_are_read_once_each(strict: LocalSlack, bot: SlackBot) -> None:
+    script = strict.upload("train.sh", SCRIPT)
+    root = strict.says("loss is NaN", files=[script])
+    strict.says("here it is again", thread_ts=root.ts, files=[script])
+    strict.says("<@U0BOT> why?", thread_ts=root.ts)
+    reply = await strict.until_said("Cause found", thread_ts=root.ts)
+    assert "train.sh:2:" in reply.shown
+    assert len(strict.downloads) == 1
 
 
 @pytest.mark.parametrize(
@@ -69,18 +65,16 @@ def test_files_of_the_whole_thread_are_read_once_each(strict: LocalSlack, with_b
     ],
     ids=str,
 )
-def test_what_is_not_read_is_named_with_the_reason(
-    strict: LocalSlack, with_bot: Callable[..., None], kind: dict[str, Any], reason: str
+@pytest.mark.bot(slack_file_mb=1)
+async def test_what_is_not_read_is_named_with_the_reason(
+    strict: LocalSlack, bot: SlackBot, kind: dict[str, Any], reason: str
 ) -> None:
-    async def act(bot: SlackBot) -> None:
-        given: dict[str, Any] = {"content": SCRIPT * 20, **kind}
-        file: SlackFile = strict.upload(given.pop("name", "thing"), given.pop("content"), **given)
-        said = strict.says(ASKED, files=[file])
-        reply = await strict.until_said(reason, thread_ts=said.ts)
-        assert "Not read:" in reply.shown
-        assert strict.leaks == []
-
-    with_bot(act, slack_file_mb=1)
+    given: dict[str, Any] = {"content": SCRIPT * 20, **kind}
+    file: SlackFile = strict.upload(given.pop("name", "thing"), given.pop("content"), **given)
+    said = strict.says(ASKED, files=[file])
+    reply = await strict.until_said(reason, thread_ts=said.ts)
+    assert "Not read:" in reply.shown
+    assert strict.leaks == []
 
 
 def test_without_the_permission_no_file_is_asked_for(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
@@ -94,23 +88,17 @@ def test_without_the_permission_no_file_is_asked_for(strict: LocalSlack, with_bo
     with_bot(act)
 
 
-def test_a_permission_taken_away_meanwhile_is_noticed(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        strict.scopes.discard("files:read")
-        said = strict.says(ASKED, files=[strict.upload("train.sh", SCRIPT)])
-        await strict.until_said("Slack sent its login page", thread_ts=said.ts)
-        strict.refused("login_page", "files")
-
-    with_bot(act)
+async def test_a_permission_taken_away_meanwhile_is_noticed(strict: LocalSlack, bot: SlackBot) -> None:
+    strict.scopes.discard("files:read")
+    said = strict.says(ASKED, files=[strict.upload("train.sh", SCRIPT)])
+    await strict.until_said("Slack sent its login page", thread_ts=said.ts)
+    strict.refused("login_page", "files")
 
 
-def test_only_a_file_is_question_enough(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says("<@U0BOT>", files=[strict.upload("train.sh", SCRIPT)])
-        reply = await strict.until_said("train.sh", thread_ts=said.ts)
-        assert "vanilla_loss" in reply.shown
-
-    with_bot(act)
+async def test_only_a_file_is_question_enough(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says("<@U0BOT>", files=[strict.upload("train.sh", SCRIPT)])
+    reply = await strict.until_said("train.sh", thread_ts=said.ts)
+    assert "vanilla_loss" in reply.shown
 
 
 @pytest.mark.parametrize(
@@ -133,15 +121,9 @@ def test_only_a_file_is_question_enough(strict: LocalSlack, with_bot: Callable[.
     ],
 )
 def test_the_token_goes_to_slack_alone(url: str, allowed: bool) -> None:
-    downloads = Downloads(
-        calls=None,  # type: ignore[arg-type]
-        session=None,  # type: ignore[arg-type]
-        token="xoxb-1",
-        api_url="http://127.0.0.1:99/api/",
-        max_bytes=1,
-        max_files=1,
-    )
-    assert downloads.is_slack(url) is allowed
+    client = httpx.AsyncClient()
+    downloads = Downloads(client=client, hosts=HOSTS, api_url="http://127.0.0.1:99/api/", max_bytes=1)
+    assert downloads.is_own(url) is allowed
 
 
 def test_a_page_is_known_by_its_first_words() -> None:

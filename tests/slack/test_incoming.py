@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainmedic.ui.slack.incoming import incoming_message, is_written, mentions, text_of, unescaped
+from trainmedic.ui.channels.slack.incoming import incoming_message, is_written, mentions, text_of, unescaped
 
 BOT = "U0BOT"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,10 @@ from tests.slack.fake.blocks import check_blocks
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
-from trainmedic.ui.bots.question import wants_audit
+from trainmedic.ui.channels.question import wants_audit
+from trainmedic.ui.channels.slack.bot import SlackBot
 from trainmedic.ui.present.slack_audit import MOST, known_defects, render_audit
 from trainmedic.ui.present.slack_text import escape
-from trainmedic.ui.slack.bot import SlackBot
 
 ENVIRONMENTS = Path(__file__).parents[1] / "defects" / "environments"
 REQUIREMENTS = (ENVIRONMENTS / "trl-grpo-2025.txt").read_text("utf-8")
@@ -31,69 +30,52 @@ PIP_LIST = "Package      Version\n------------ -------\ntransformers 4.52.3\ntrl
         (f"<@U0BOT> 已知缺陷\n```\n{PIP_LIST}```", "这些版本的已知缺陷", "另有"),
     ],
 )
-def test_a_list_of_packages_is_answered_with_its_known_defects(
-    strict: LocalSlack, with_bot: Callable[..., None], text: str, head: str, more: str
+async def test_a_list_of_packages_is_answered_with_its_known_defects(
+    strict: LocalSlack, bot: SlackBot, text: str, head: str, more: str
 ) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says(text)
-        reply = await strict.until_said(head, thread_ts=said.ts)
-        assert reply.shown.count("•") == MOST
-        assert more in reply.shown.replace("`", "")
-        assert "transformers 4.52.3" in reply.shown
-        assert "Not enough" not in reply.shown
-
-    with_bot(act)
+    said = strict.says(text)
+    reply = await strict.until_said(head, thread_ts=said.ts)
+    assert reply.shown.count("•") == MOST
+    assert more in reply.shown.replace("`", "")
+    assert "transformers 4.52.3" in reply.shown
+    assert "Not enough" not in reply.shown
 
 
-def test_a_requirements_file_is_audited(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says("<@U0BOT>", files=[strict.upload("requirements.txt", REQUIREMENTS)])
-        reply = await strict.until_said("Known defects", thread_ts=said.ts)
-        assert "8 packages checked" in reply.shown
-
-    with_bot(act)
+async def test_a_requirements_file_is_audited(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says("<@U0BOT>", files=[strict.upload("requirements.txt", REQUIREMENTS)])
+    reply = await strict.until_said("Known defects", thread_ts=said.ts)
+    assert "8 packages checked" in reply.shown
 
 
-def test_an_answer_lists_its_defects_beside_its_cause(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says(
-            "<@U0BOT> GRPO curve changed after the upgrade with the same config, scale_rewards batch behaves like group"
-            "\n```\ntrl==0.22.1\n```"
-        )
-        reply = await strict.until_said("Cause found", thread_ts=said.ts)
-        assert "Known defects of these versions" in reply.shown
-
-    with_bot(act)
+async def test_an_answer_lists_its_defects_beside_its_cause(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says(
+        "<@U0BOT> GRPO curve changed after the upgrade with the same config, scale_rewards batch behaves like group"
+        "\n```\ntrl==0.22.1\n```"
+    )
+    reply = await strict.until_said("Cause found", thread_ts=said.ts)
+    assert "Known defects of these versions" in reply.shown
 
 
-def test_a_version_in_a_sentence_is_no_list(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says("<@U0BOT> GRPO reward is flat with trl==0.18.0, why?")
-        reply = await strict.until_said("One more fact is needed", thread_ts=said.ts)
-        assert "Known defects" not in reply.shown
-
-    with_bot(act)
+async def test_a_version_in_a_sentence_is_no_list(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says("<@U0BOT> GRPO reward is flat with trl==0.18.0, why?")
+    reply = await strict.until_said("One more fact is needed", thread_ts=said.ts)
+    assert "Known defects" not in reply.shown
 
 
-def test_the_command_audits_for_its_asker_alone(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        await strict.until_acked(strict.command("audit trl==0.18.0 transformers==4.52.3"))
-        whisper = await strict.until_whispered("Known defects", user=ANN)
-        assert whisper.shown.count("•") == MOST
-        assert strict.messages(GENERAL) == []
-
-    with_bot(act)
+async def test_the_command_audits_for_its_asker_alone(strict: LocalSlack, bot: SlackBot) -> None:
+    await strict.until_acked(strict.command("audit trl==0.18.0 transformers==4.52.3"))
+    whisper = await strict.until_whispered("Known defects", user=ANN)
+    assert whisper.shown.count("•") == MOST
+    assert strict.messages(GENERAL) == []
 
 
-def test_without_defects_a_quiet_channel_stays_quiet(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
-    async def act(bot: SlackBot) -> None:
-        said = strict.says("<@U0BOT>\n```\nsix==1.17.0\n```")
-        for delivery in said.deliveries:
-            await strict.until_acked(delivery)
-        await settled(bot)
-        assert strict.replies(said.ts) == []
-
-    with_bot(act, slack_channels={"*": {"quiet": True}})
+@pytest.mark.bot(slack_channels={"*": {"quiet": True}})
+async def test_without_defects_a_quiet_channel_stays_quiet(strict: LocalSlack, bot: SlackBot) -> None:
+    said = strict.says("<@U0BOT>\n```\nsix==1.17.0\n```")
+    for delivery in said.deliveries:
+        await strict.until_acked(delivery)
+    await settled(bot)
+    assert strict.replies(said.ts) == []
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,33 +17,17 @@ from tests.slack.bots import QUESTION, QUICK, Slowly, bot_in, settled
 from tests.slack.fake import DM, GENERAL, Fault, LocalSlack, Message
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, Section, StepView, markdown
-from trainmedic.service.answering import Delta
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
-from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.gather import Place
-from trainmedic.ui.slack.live import STARTS, WINDOW_S, LiveAnswer, StreamLimits
-from trainmedic.ui.slack.post import Poster
+from trainmedic.ui.channels.slack.bot import SlackBot
+from trainmedic.ui.channels.slack.live import STARTS, WINDOW_S, LiveAnswer, StreamLimits
+from trainmedic.ui.channels.slack.place import Place
+from trainmedic.ui.channels.slack.post import Poster
 
 STEP = StepView(number=1, tool="rules", what="Checked the rules again", arguments={}, result="2 fired")
 FAILED_STEP = replace(STEP, number=2, what="Looked for <!channel> releases", ok=False)
 Act = Callable[[SlackBot, Slowly], Awaitable[None]]
-
-
-@pytest.fixture
-def streaming(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[..., None]:
-    """Runs a coroutine with a bot whose answerer waits in the middle of its answer."""
-
-    def run(act: Act, *said: str | StepView, settings: dict[str, Any] | None = None, **more: Any) -> None:
-        async def acting() -> None:
-            answerer = Slowly(advisor, *said, **more)
-            async with bot_in(strict, advisor, tmp_path, answerer=answerer, flush_s=QUICK, **(settings or {})) as bot:
-                await act(bot, answerer)
-
-        asyncio.run(acting())
-
-    return run
 
 
 def only_answer(slack: LocalSlack, ts: str) -> Message:
@@ -65,24 +50,24 @@ def written(text: str) -> Callable[[Answer], Answer]:
     return lambda answer: replace(answer, answer=markdown(sections), sections=sections, mode="llm", model="tiny")
 
 
-def test_the_verdict_is_streamed_before_the_text_is_written(strict: LocalSlack, streaming: Callable[..., None]) -> None:
-    async def act(bot: SlackBot, answerer: Slowly) -> None:
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        early = await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
-        assert "OpenRLHF KTO loss is NaN with --vanilla_loss" in early.shown
-        await strict.until(lambda: "Writing the explanation" in streamed(strict), "the card")
-        assert "Helped" not in early.shown
-        answerer.go.set()
-        final = await strict.until_said("Helped", thread_ts=said.ts)
-        assert final.ts == early.ts
-        assert "Because of the empty mean." in final.shown
-        await settled(bot)
-        assert only_answer(strict, said.ts).ts == early.ts
-        statuses = [card["status"] for card in final.blocks if card["type"] == "task_card"]
-        assert statuses == ["complete", "complete"]
-        assert strict.statuses[-1]["status"] == "active"
-
-    streaming(act, final=written("Because of the empty mean."))
+@pytest.mark.streaming(final=written("Because of the empty mean."))
+async def test_the_verdict_is_streamed_before_the_text_is_written(
+    strict: LocalSlack, bot: SlackBot, answerer: Slowly
+) -> None:
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    early = await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
+    assert "OpenRLHF KTO loss is NaN with --vanilla_loss" in early.shown
+    await strict.until(lambda: "Writing the explanation" in streamed(strict), "the card")
+    assert "Helped" not in early.shown
+    answerer.go.set()
+    final = await strict.until_said("Helped", thread_ts=said.ts)
+    assert final.ts == early.ts
+    assert "Because of the empty mean." in final.shown
+    await settled(bot)
+    assert only_answer(strict, said.ts).ts == early.ts
+    statuses = [card["status"] for card in final.blocks if card["type"] == "task_card"]
+    assert statuses == ["complete", "complete"]
+    assert strict.statuses[-1]["status"] == "active"
 
 
 class HeldPoster:
@@ -105,7 +90,7 @@ def test_a_card_that_changes_while_it_is_being_sent_is_sent_again(advisor: Advis
     async def act() -> list[list[dict[str, Any]]]:
         poster = HeldPoster()
         place = Place(channel="C1", thread_ts="1.0", user="U1", team="T1")
-        async with LiveAnswer(cast(Poster, poster), StreamLimits(flush_s=QUICK), place) as live:
+        async with aclosing(LiveAnswer(cast(Poster, poster), StreamLimits(flush_s=QUICK), place)) as live:
             live.open("en")
             await poster.arrived.wait()
             live.begin(draft)
@@ -120,204 +105,140 @@ def test_a_card_that_changes_while_it_is_being_sent_is_sent_again(advisor: Advis
     assert ("read", "complete") in [(card["id"], card["status"]) for card in second if "id" in card]
 
 
-def test_steps_of_an_investigation_are_cards(strict: LocalSlack, streaming: Callable[..., None]) -> None:
-    async def act(bot: SlackBot, answerer: Slowly) -> None:
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
-        await strict.until(lambda: "Checked the rules again" in streamed(strict), "the card")
-        answerer.go.set()
-        final = await strict.until_said("Helped", thread_ts=said.ts)
-        cards = {card["title"]: card["status"] for card in final.blocks if card["type"] == "task_card"}
-        assert cards["Checked the rules again"] == "complete"
-        assert cards["Compared versions"] == "complete"
-        assert "error" in cards.values()
-
-    later = (replace(STEP, number=3, what="Compared versions"),)
-    streaming(act, STEP, FAILED_STEP, later=later)
+@pytest.mark.streaming(STEP, FAILED_STEP, later=(replace(STEP, number=3, what="Compared versions"),))
+async def test_steps_of_an_investigation_are_cards(strict: LocalSlack, bot: SlackBot, answerer: Slowly) -> None:
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
+    await strict.until(lambda: "Checked the rules again" in streamed(strict), "the card")
+    answerer.go.set()
+    final = await strict.until_said("Helped", thread_ts=said.ts)
+    cards = {card["title"]: card["status"] for card in final.blocks if card["type"] == "task_card"}
+    assert cards["Checked the rules again"] == "complete"
+    assert cards["Compared versions"] == "complete"
+    assert "error" in cards.values()
 
 
-def test_a_stream_in_a_direct_message_needs_no_recipient(strict: LocalSlack, streaming: Callable[..., None]) -> None:
-    async def act(bot: SlackBot, answerer: Slowly) -> None:
-        said = strict.says(QUESTION, channel=DM)
-        await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
-        answerer.go.set()
-        await strict.until_said("Helped", thread_ts=said.ts)
-        [started] = strict.calls("chat.startStream")
-        assert "recipient_user_id" not in started.args
-
-    streaming(act)
-
-
-def test_words_of_the_model_are_not_shown_before_they_are_verified(
-    strict: LocalSlack, streaming: Callable[..., None]
+@pytest.mark.streaming
+async def test_a_stream_in_a_direct_message_needs_no_recipient(
+    strict: LocalSlack, bot: SlackBot, answerer: Slowly
 ) -> None:
-    async def act(bot: SlackBot, answerer: Slowly) -> None:
+    said = strict.says(QUESTION, channel=DM)
+    await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
+    answerer.go.set()
+    await strict.until_said("Helped", thread_ts=said.ts)
+    [started] = strict.calls("chat.startStream")
+    assert "recipient_user_id" not in started.args
+
+
+@pytest.mark.streaming("an unverified claim", STEP, final=written("a verified one"))
+async def test_words_of_the_model_are_not_shown_before_they_are_verified(
+    strict: LocalSlack, bot: SlackBot, answerer: Slowly
+) -> None:
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
+    await strict.until(lambda: "Checked the rules again" in streamed(strict), "the card")
+    answerer.go.set()
+    final = await strict.until_said("Helped", thread_ts=said.ts)
+    assert "an unverified claim" not in final.shown + streamed(strict)
+
+
+@pytest.mark.streaming(final=written("\n\n".join(f"word{number}" for number in range(4_000))))
+async def test_an_answer_longer_than_a_message_goes_on_in_the_next(
+    strict: LocalSlack, bot: SlackBot, answerer: Slowly
+) -> None:
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
+    answerer.go.set()
+    await strict.until_said("Helped", thread_ts=said.ts)
+    answers = [each for each in strict.replies(said.ts) if each.bot_id]
+    assert len(answers) >= 3
+    shown = {word for each in answers for word in each.shown.split()}
+    assert {f"word{number}" for number in range(4_000)} <= shown
+
+
+@pytest.mark.streaming(STEP, FAILED_STEP)
+async def test_a_workspace_without_streams_gets_an_edited_message(
+    strict: LocalSlack, bot: SlackBot, answerer: Slowly
+) -> None:
+    strict.fault("chat.startStream", Fault(error="feature_disabled", times=None))
+    for number in (1, 2):
+        answerer.go.clear()
         said = strict.says(f"<@U0BOT> {QUESTION}")
-        await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
-        await strict.until(lambda: "Checked the rules again" in streamed(strict), "the card")
-        answerer.go.set()
-        final = await strict.until_said("Helped", thread_ts=said.ts)
-        assert "an unverified claim" not in final.shown + streamed(strict)
-
-    streaming(act, "an unverified claim", STEP, final=written("a verified one"))
-
-
-def test_with_live_text_the_words_come_as_they_are_written(strict: LocalSlack, streaming: Callable[..., None]) -> None:
-    async def act(bot: SlackBot, answerer: Slowly) -> None:
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        early = await strict.until_said("The mean", thread_ts=said.ts, finished=False)
-        assert "Read:" not in early.markdown
+        early = await strict.until_said("Cause found", thread_ts=said.ts)
+        assert "✗ Looked for" in early.shown
+        assert "<!channel>" not in json.dumps(early.sent)
         answerer.go.set()
         final = await strict.until_said("Helped", thread_ts=said.ts)
         assert final.ts == early.ts
-        assert "The mean over nothing is NaN." in final.markdown
-
-    streaming(
-        act,
-        Delta("receipt", RECEIPT.body),
-        "The mean ",
-        later=("over nothing ", "is NaN."),
-        final=written("The mean over nothing is NaN."),
-        settings={"slack_live_text": True},
-    )
-
-
-def test_with_live_text_a_message_that_verification_changed_is_replaced(
-    strict: LocalSlack, streaming: Callable[..., None]
-) -> None:
-    async def act(bot: SlackBot, answerer: Slowly) -> None:
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        early = await strict.until_said("Lower the learning rate", thread_ts=said.ts, finished=False)
-        answerer.go.set()
-        final = await strict.until_said("Remove the flag.", thread_ts=said.ts)
-        assert final.ts != early.ts
         await settled(bot)
-        assert only_answer(strict, said.ts).ts == final.ts
-
-    streaming(
-        act,
-        "Lower the learning rate <",
-        later=("!channel>",),
-        final=written("Remove the flag."),
-        settings={"slack_live_text": True},
-    )
-
-
-def test_an_answer_longer_than_a_message_goes_on_in_the_next(
-    strict: LocalSlack, streaming: Callable[..., None]
-) -> None:
-    async def act(bot: SlackBot, answerer: Slowly) -> None:
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
-        answerer.go.set()
-        await strict.until_said("Helped", thread_ts=said.ts)
-        answers = [each for each in strict.replies(said.ts) if each.bot_id]
-        assert len(answers) >= 3
-        shown = {word for each in answers for word in each.shown.split()}
-        assert {f"word{number}" for number in range(4_000)} <= shown
-
-    streaming(act, final=written("\n\n".join(f"word{number}" for number in range(4_000))))
-
-
-def test_a_workspace_without_streams_gets_an_edited_message(strict: LocalSlack, streaming: Callable[..., None]) -> None:
-    strict.fault("chat.startStream", Fault(error="feature_disabled", times=None))
-
-    async def act(bot: SlackBot, answerer: Slowly) -> None:
-        for number in (1, 2):
-            answerer.go.clear()
-            said = strict.says(f"<@U0BOT> {QUESTION}")
-            early = await strict.until_said("Cause found", thread_ts=said.ts)
-            assert "✗ Looked for" in early.shown
-            assert "<!channel>" not in json.dumps(early.sent)
-            answerer.go.set()
-            final = await strict.until_said("Helped", thread_ts=said.ts)
-            assert final.ts == early.ts
-            await settled(bot)
-            assert only_answer(strict, said.ts).ts == early.ts
-            assert strict.count("chat.startStream") == 1, number  # not tried again
-
-    streaming(act, STEP, FAILED_STEP)
+        assert only_answer(strict, said.ts).ts == early.ts
+        assert strict.count("chat.startStream") == 1, number  # not tried again
 
 
 @pytest.mark.parametrize("error", ["message_not_in_streaming_state", "streaming_mode_mismatch", "internal_error"])
-def test_a_stream_that_breaks_is_replaced_by_the_whole_answer(
-    strict: LocalSlack, streaming: Callable[..., None], error: str
+@pytest.mark.streaming
+async def test_a_stream_that_breaks_is_replaced_by_the_whole_answer(
+    strict: LocalSlack, bot: SlackBot, answerer: Slowly, error: str
 ) -> None:
     strict.fault("chat.appendStream", Fault(error=error, times=None))
     strict.fault("chat.stopStream", Fault(error=error, times=None))
-
-    async def act(bot: SlackBot, answerer: Slowly) -> None:
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        started = await strict.until_call("chat.startStream")
-        answerer.go.set()
-        final = await strict.until_said("Helped", thread_ts=said.ts)
-        assert final.ts != started.answer["ts"]
-        await settled(bot)
-        assert only_answer(strict, said.ts).ts == final.ts
-
-    streaming(act)
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    started = await strict.until_call("chat.startStream")
+    answerer.go.set()
+    final = await strict.until_said("Helped", thread_ts=said.ts)
+    assert final.ts != started.answer["ts"]
+    await settled(bot)
+    assert only_answer(strict, said.ts).ts == final.ts
 
 
-def test_a_limited_append_keeps_its_text(strict: LocalSlack, streaming: Callable[..., None]) -> None:
+@pytest.mark.streaming(STEP, later=(replace(STEP, number=3, what="Compared versions"),))
+async def test_a_limited_append_loses_no_card(strict: LocalSlack, bot: SlackBot, answerer: Slowly) -> None:
     strict.fault("chat.appendStream", Fault(status=429, retry_after=1, times=1))
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    early = await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
+    answerer.end.clear()
+    answerer.go.set()
+    await strict.until_call("chat.appendStream", times=2)
+    answerer.end.set()
+    final = await strict.until_said("Helped", thread_ts=said.ts)
+    assert final.ts == early.ts
+    titles = [card["title"] for card in final.blocks if card["type"] == "task_card"]
+    assert titles.count("Checked the rules again") == titles.count("Compared versions") == 1
 
-    async def act(bot: SlackBot, answerer: Slowly) -> None:
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        early = await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
-        answerer.end.clear()
-        answerer.go.set()
-        await strict.until_call("chat.appendStream", times=2)
-        answerer.end.set()
-        final = await strict.until_said("Helped", thread_ts=said.ts)
-        assert final.ts == early.ts
-        assert final.markdown.count("uno") == final.markdown.count("dos") == 1
 
-    streaming(
-        act,
-        "uno ",
-        later=("dos",),
-        final=written("uno dos"),
-        settings={"slack_live_text": True},
-    )
+def fail(answer: Answer) -> Answer:
+    raise RuntimeError(answer.id)
 
 
 @pytest.mark.parametrize("native", [True, False])
-def test_an_answer_that_fails_on_its_way_says_so(
-    strict: LocalSlack, streaming: Callable[..., None], native: bool
+@pytest.mark.streaming(final=fail)
+async def test_an_answer_that_fails_on_its_way_says_so(
+    strict: LocalSlack, bot: SlackBot, answerer: Slowly, native: bool
 ) -> None:
     if not native:
         strict.fault("chat.startStream", Fault(error="feature_disabled", times=None))
-
-    async def act(bot: SlackBot, answerer: Slowly) -> None:
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
-        answerer.go.set()
-        await strict.until_said("something went wrong on our side", thread_ts=said.ts)
-        await settled(bot)
-        assert [stream.state for stream in strict.streams] == (["stopped"] if native else [])
-        assert len([each for each in strict.replies(said.ts) if each.bot_id]) == (2 if native else 1)
-
-    def fail(answer: Answer) -> Answer:
-        raise RuntimeError(answer.id)
-
-    streaming(act, final=fail)
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
+    answerer.go.set()
+    await strict.until_said("something went wrong on our side", thread_ts=said.ts)
+    await settled(bot)
+    assert [stream.state for stream in strict.streams] == (["stopped"] if native else [])
+    assert len([each for each in strict.replies(said.ts) if each.bot_id]) == (2 if native else 1)
 
 
-def test_a_question_that_takes_long_to_read_is_seen_to_be_read(
-    strict: LocalSlack, streaming: Callable[..., None]
+@pytest.mark.streaming
+async def test_a_question_that_takes_long_to_read_is_seen_to_be_read(
+    strict: LocalSlack, bot: SlackBot, answerer: Slowly
 ) -> None:
-    async def act(bot: SlackBot, answerer: Slowly) -> None:
-        answerer.start.clear()
-        answerer.go.set()
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        started = await strict.until_call("chat.startStream")
-        assert "Read the input" in json.dumps(started.args["chunks"])
-        answerer.start.set()
-        final = await strict.until_said("Helped", thread_ts=said.ts)
-        assert final.markdown.startswith("**🔎 Cause found**")
-        assert {card["status"] for card in final.blocks if card["type"] == "task_card"} == {"complete"}
-
-    streaming(act)
+    answerer.start.clear()
+    answerer.go.set()
+    said = strict.says(f"<@U0BOT> {QUESTION}")
+    started = await strict.until_call("chat.startStream")
+    assert "Read the input" in json.dumps(started.args["chunks"])
+    answerer.start.set()
+    final = await strict.until_said("Helped", thread_ts=said.ts)
+    assert final.markdown.startswith("**🔎 Cause found**")
+    assert {card["status"] for card in final.blocks if card["type"] == "task_card"} == {"complete"}
 
 
 def test_a_model_that_writes_is_followed_to_its_verified_text(
@@ -365,17 +286,15 @@ def test_streams_are_written_to_less_often_the_more_there_are() -> None:
     assert streams.interval_s == alone
 
 
-def test_the_readers_stop_button_ends_the_answer(strict: LocalSlack, streaming: Callable[..., None]) -> None:
-    async def act(bot: SlackBot, answerer: Slowly) -> None:
-        said = strict.says(QUESTION, channel=DM)
-        early = await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
-        await strict.until_acked(strict.stops(early.ts))
-        await settled(bot)
-        assert answerer.ended == 1
-        assert strict.statuses[-1]["status"] == "active"
-        assert len([each for each in strict.replies(said.ts) if each.bot_id]) == 1
-
-    streaming(act)
+@pytest.mark.streaming
+async def test_the_readers_stop_button_ends_the_answer(strict: LocalSlack, bot: SlackBot, answerer: Slowly) -> None:
+    said = strict.says(QUESTION, channel=DM)
+    early = await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
+    await strict.until_acked(strict.stops(early.ts))
+    await settled(bot)
+    assert answerer.ended == 1
+    assert strict.statuses[-1]["status"] == "active"
+    assert len([each for each in strict.replies(said.ts) if each.bot_id]) == 1
 
 
 def test_an_open_stream_is_ended_at_shutdown(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> None:

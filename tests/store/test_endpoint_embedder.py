@@ -19,9 +19,10 @@ from tests.store.knowledge import cases, glossary, rules
 from trainmedic.kb.errors import InvalidSettings, StoreError
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.store import build as store
 from trainmedic.kb.store import embedder as module
-from trainmedic.kb.store import index as store
 from trainmedic.kb.store.embedder import PROBES, REQUEST_TEXTS, REST_S, Embedder, OpenAIEmbedder, make_embedder
+from trainmedic.kb.store.index import Index, open_index
 from trainmedic.service.dialogue.query import build_query
 from trainmedic.service.ranking.retrieve import retrieve
 
@@ -255,7 +256,7 @@ def test_a_question_waits_a_few_seconds_at_most(endpoint: Endpoint, monkeypatch:
 # --- the index ------------------------------------------------------------------------------------------------------
 
 
-def found(text: str, index: store.Index, embedder: Embedder) -> Sequence[str]:
+def found(text: str, index: Index, embedder: Embedder) -> Sequence[str]:
     evidence = parse(text)
     query = build_query(evidence, Report(), evidence.question, glossary=glossary())
     published = {case.id: case for case in cases().published}
@@ -265,35 +266,36 @@ def found(text: str, index: store.Index, embedder: Embedder) -> Sequence[str]:
 
 def test_an_index_is_built_and_searched_with_an_endpoint(endpoint: Endpoint, tmp_path: Path) -> None:
     embedder = made(endpoint)
-    index = store.ensure(tmp_path, cases(), rules(), glossary(), embedder)
+    index = store.ensure(cases(), rules(), glossary(), embedder, tmp_path)
     assert index.manifest.embedder == embedder.identity
     assert found("training hang in allreduce", index, embedder) == ["nccl-hang meaning"]
     before = len(endpoint.requests)
-    again = store.ensure(tmp_path, cases(), rules(), glossary(), made(endpoint))
+    again = store.ensure(cases(), rules(), glossary(), made(endpoint), tmp_path)
     assert again.manifest == index.manifest
     assert len(endpoint.requests) == before + 1  # who it is; nothing is embedded anew
 
 
 def test_a_question_is_answered_by_its_words_while_the_endpoint_is_down(endpoint: Endpoint, tmp_path: Path) -> None:
     embedder = made(endpoint)
-    index = store.ensure(tmp_path, cases(), rules(), glossary(), embedder)
+    index = store.ensure(cases(), rules(), glossary(), embedder, tmp_path)
     endpoint.answers = [failing(500, "gone")] * 2
     assert found("training hang in allreduce", index, embedder) == ["nccl-hang words"]
 
 
 def test_an_index_of_another_embedder_is_refused(endpoint: Endpoint, tmp_path: Path) -> None:
     embedder = made(endpoint)
-    store.ensure(tmp_path, cases(), rules(), glossary(), embedder)
+    index = store.ensure(cases(), rules(), glossary(), embedder, tmp_path)
     other = made(endpoint)
     other.identity = replace(other.identity, name="openai:another")
     with pytest.raises(StoreError, match=r"built with the embedder openai:bge-m3, not with openai:another"):
-        store.open_index(tmp_path, other)
+        open_index(tmp_path / index.manifest.id, other)
 
 
-def test_an_endpoint_that_fails_while_an_index_is_built_leaves_none_behind(endpoint: Endpoint, tmp_path: Path) -> None:
+def test_an_endpoint_that_fails_while_an_index_is_built_leaves_one_of_words(endpoint: Endpoint, tmp_path: Path) -> None:
     embedder = made(endpoint)
     endpoint.answers = [failing(500, "gone")] * 2
     with pytest.raises(StoreError, match="answers 500"):
-        store.ensure(tmp_path, cases(), rules(), glossary(), embedder)
-    assert store.status(tmp_path).available == ()
+        store.ensure(cases(), rules(), glossary(), embedder, tmp_path)
+    (words,) = store.indexes(tmp_path)
+    assert open_index(words, embedder).words_only
     assert list(tmp_path.glob(f"{store.BUILDING}*")) == []

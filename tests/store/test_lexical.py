@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmedic.kb.store import lexical
-from trainmedic.kb.store.lexical import K1, B, Lexical
-from trainmedic.kb.store.tokens import tokens
+from trainmedic.kb.store.lexical import K1, B, Lexical, tokens
 
 TEXTS = [
     "loss is nan with --micro_train_batch_size 1",

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from trainmedic.kb.errors import InvalidSettings, StoreError
-from trainmedic.kb.threads.engines import Array, VectorEngine, engine, names, ranked
+from trainmedic.kb.threads import engines
+from trainmedic.kb.threads.engines import GROUP, Array, VectorEngine, engine, ranked
 from trainmedic.kb.threads.engines.faiss import INVERTED, FaissEngine
 
 DIMENSION = 16
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engines of pyproject.toml, as an installation registers them."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    entries = [EntryPoint(name, value, GROUP) for name, value in project["entry-points"][GROUP].items()]
+    entries.append(EntryPoint("absent", "not_installed.engine:open_engine", GROUP))
+    monkeypatch.setattr(engines, "entry_points", lambda group: entries)
 
 
 @pytest.fixture(params=["faiss", "faiss inverted", "milvus", "postgres"])
@@ -108,9 +120,11 @@ def test_a_second_process_sees_what_the_first_writes(tmp_path: Path) -> None:
 
 
 def test_an_unknown_engine_and_a_server_that_is_not_there_say_so(tmp_path: Path) -> None:
-    assert names() == ("faiss", "milvus", "postgres")
-    with pytest.raises(InvalidSettings, match="no engine 'oracle'"):
+    with pytest.raises(InvalidSettings, match="no engine 'oracle'") as caught:
         engine("oracle:x", tmp_path, DIMENSION)
+    assert caught.value.hint == "one of: absent, faiss, milvus, postgres"
+    with pytest.raises(InvalidSettings, match="not_installed is not installed"):
+        engine("absent:x", tmp_path, DIMENSION)
     with pytest.raises(StoreError, match="PostgreSQL"):
         engine("postgres:postgresql://nobody@127.0.0.1:1/none", tmp_path, DIMENSION)
     (tmp_path / "vectors.sqlite").write_bytes(b"no database" * 100)

@@ -128,7 +128,9 @@ def test_without_extras_the_api_runs_alone_and_the_rest_says_what_to_install(fol
 def test_a_package_of_an_extra_is_named_with_the_extra(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    (tmp_path / "a.html").write_text("<h1>Loss</h1><p>The loss is NaN.</p>", encoding="utf-8")
-    monkeypatch.setitem(sys.modules, "bs4", None)
+    def run(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError("No module named 'bs4'", name="bs4")
+
+    monkeypatch.setattr("trainmedic.ingest.pipeline.run", run)
     assert main(["ingest", str(tmp_path / "a.html")]) == 3
     assert "pip install 'trainmedic[ingest]'" in capsys.readouterr().err

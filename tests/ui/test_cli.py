@@ -27,7 +27,7 @@ from tests.store.endpoint import Endpoint
 from tests.store.knowledge import HashEmbedder, cases, glossary, rules
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.store import index as store
-from trainmedic.kb.store.index import prebuild
+from trainmedic.kb.store.build import prebuild
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.settings import Settings
@@ -508,49 +508,32 @@ def own_index(
     return built
 
 
-def test_an_index_is_built_verified_shown_and_switched(
-    own_index: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_an_index_is_built_verified_and_shown(
+    own_index: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built = own_index | {"root": str(tmp_path / "own" / "index")}
     assert json.loads(out_of(capsys, "index", "status")) == built
     assert json.loads(out_of(capsys, "index", "verify")) == built
-    assert json.loads(out_of(capsys, "index", "switch", built["current"])) == built
-    assert main(["index", "switch", "nothing"]) == FAILED
-    damaged = next((tmp_path / "own" / "index" / built["current"]).glob("*.npy"))
+    assert built["in_use"] == built["manifest"]["id"]
+    damaged = next((tmp_path / "own" / "index" / built["in_use"]).glob("*.npy"))
     damaged.write_bytes(b"\0" + damaged.read_bytes()[1:])
     capsys.readouterr()
     assert main(["index", "verify"]) == FAILED
     assert damaged.name in capsys.readouterr().err
 
 
-def test_a_version_is_listed_compared_carried_to_another_folder_and_pinned(
+def test_the_status_says_whether_the_index_is_older_than_the_pages(
     own_index: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = own_index["in_use"]
-    (tmp_path / "more").mkdir()
+    assert not own_index["older_than_pages"]
     page = next((Path(__file__).parents[2] / "kb" / "cases").rglob("openrlhf-kto-vanilla-loss-nan.md"))
     text = page.read_text(encoding="utf-8").replace(f"id: {page.stem}", "id: our-own-incident", 1)
-    (tmp_path / "more" / "our-own-incident.md").write_text(text, encoding="utf-8")
-    monkeypatch.setenv("TRAINMEDIC_KB_PATHS", str(tmp_path / "more"))
-    assert json.loads(out_of(capsys, "index", "status"))["older_than_pages"]
-    second = json.loads(out_of(capsys, "index", "build"))["in_use"]
-    listed = {version["id"]: version for version in json.loads(out_of(capsys, "index", "versions", "--json"))}
-    assert {id: version["in_use"] for id, version in listed.items()} == {first: False, second: True}
-    assert f"{second}  " in out_of(capsys, "index", "versions")
-    changed = out_of(capsys, "index", "diff", first, second).splitlines()
-    assert [line.split("  ")[0] for line in changed] == ["+ case our-own-incident"]
-    assert out_of(capsys, "index", "diff", second, first).startswith("- case our-own-incident")
-    assert main(["index", "export", str(tmp_path / "index.zip"), first]) == CLEAN
-    assert json.loads(out_of(capsys, "index", "rollback", first))["pinned"] == first
-    assert main(["index", "rollback"]) == USAGE
-    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "other"))
-    assert main(["index", "import", str(tmp_path / "index.zip")]) == CLEAN
-    assert json.loads(out_of(capsys, "index", "rollback", first[:5]))["in_use"] == first
-    assert json.loads(out_of(capsys, "index", "rollback", "--release"))["pinned"] is None
-    (tmp_path / "index.zip").write_text("nothing")
-    monkeypatch.setenv("TRAINMEDIC_EMBEDDER", "default")
-    assert main(["index", "import", str(tmp_path / "index.zip")]) == FAILED
-    assert "is no index bundle" in capsys.readouterr().err
+    (tmp_path / "our-own-incident.md").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("TRAINMEDIC_KB_PATHS", str(tmp_path / "our-own-incident.md"))
+    before = json.loads(out_of(capsys, "index", "status"))
+    assert (before["in_use"], before["older_than_pages"]) == (own_index["in_use"], True)
+    after = json.loads(out_of(capsys, "index", "build"))
+    assert (after["in_use"] == own_index["in_use"], after["older_than_pages"]) == (False, False)
 
 
 def test_verify_checks_the_packages_own_index_too(

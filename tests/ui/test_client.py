@@ -23,11 +23,11 @@ from tests.live import Live
 from trainmedic.kb.serialization import from_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
-from trainmedic.service.observers.webhook import signature
+from trainmedic.service.observers.destination import signature
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.memory import Memory
-from trainmedic.ui.bots.files import is_binary
+from trainmedic.ui.channels.files import is_binary
 from trainmedic.ui.client import Answer, AsyncClient, Client, Delta, ServiceError, Step, read_files, verified
 from trainmedic.ui.client.requests import files
 

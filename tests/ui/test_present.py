@@ -10,7 +10,7 @@ from sarif_pydantic import Sarif
 
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import FindingView, MissingView, ProblemView, ReceiptView, ReportView, RunView
-from trainmedic.ui.present import github, gitlab, sarif, text
+from trainmedic.ui.present import github, sarif, text
 
 
 def place(attachment: str | None = "conf/my run.yaml", line: int = 2, **changes: Any) -> Span:
@@ -126,17 +126,6 @@ def test_an_annotation_over_lines_has_no_columns() -> None:
 
 def test_what_could_not_be_checked_is_a_notice() -> None:
     assert github.report(report(UNSURE)).startswith("::notice title=b-rule")
-
-
-def test_code_quality_has_the_fields_that_gitlab_needs_and_only_findings_with_a_place() -> None:
-    (entry,) = gitlab.report(report(finding(), UNSURE, finding(evidence=())))
-    assert entry == {
-        "description": "Both precisions on: fp16 and bf16: 50 % of it\nis wrong",
-        "check_name": "a-rule",
-        "fingerprint": sarif.fingerprint(finding()).removesuffix(":1"),
-        "severity": "critical",
-        "location": {"path": "conf/my run.yaml", "lines": {"begin": 2, "end": 2}},
-    }
 
 
 def test_sarif_is_valid_for_a_strict_reader() -> None:

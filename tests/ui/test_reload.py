@@ -14,10 +14,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from tests.store.knowledge import HashEmbedder
-from trainmedic.kb.errors import NotFound, StoreError
+from trainmedic.kb.errors import StoreError
 from trainmedic.kb.glossary.terms import BUILT_IN
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.store import index
+from trainmedic.kb.store import build, index
 from trainmedic.kb.store.embedder import OnnxEmbedder
 from trainmedic.kb.threads.store import FILE
 from trainmedic.service.advisor import Advisor
@@ -30,10 +30,8 @@ from trainmedic.service.storage.history import History
 from trainmedic.service.storage.memory import Memory
 from trainmedic.ui import loading
 from trainmedic.ui.indexing import add_vectors
-from trainmedic.ui.loading import THREADS, Pages, load_version, read_pages
+from trainmedic.ui.loading import THREADS, read_pages
 from trainmedic.ui.reload import Reloader, state_of
-from trainmedic.ui.replay import replay
-from trainmedic.ui.versions import build_index, index_status, list_versions, page_changes, roll_back
 
 PAGE = """---
 id: {id}
@@ -130,11 +128,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     def read(folders: Any = (), builtin: Path = made.builtin) -> loading.Pages:
         return read_pages(folders, builtin)
 
-    for module in ("loading", "versions", "reload"):
+    for module in ("loading", "reload"):
         monkeypatch.setattr(f"trainmedic.ui.{module}.read_pages", read)
-    monkeypatch.setattr("trainmedic.kb.store.sources.KNOWLEDGE", made.builtin)
     monkeypatch.setattr(loading, "embedder_of", lambda settings: embedder)
-    monkeypatch.setattr("trainmedic.ui.versions.embedder_of", lambda settings: embedder)
     monkeypatch.setattr(index, "PREBUILT", tmp_path / "no-package")
     return made
 
@@ -189,18 +185,27 @@ def test_a_broken_page_leaves_the_old_version_serving_and_is_named(place: Place,
     assert reloader.problem is None
 
 
-def test_a_failing_index_leaves_the_old_version_serving(place: Place) -> None:
+def test_a_failing_index_leaves_the_old_version_serving(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     advisor = place.advisor()
-
-    def fail(_: object) -> Knowledge:
-        raise StoreError("the disk is full")
-
-    reloader = Reloader(place.settings, advisor, make=fail)
+    reloader = Reloader(place.settings, advisor)
     served = advisor.knowledge
     place.write(1)
+    monkeypatch.setattr("trainmedic.ui.reload.knowledge_of", failing(StoreError("the disk is full")))
     assert not reloader.reload()
     assert advisor.knowledge is served
     assert reloader.problem == "the disk is full"
+
+
+def failing(*errors: Exception) -> Callable[..., Knowledge]:
+    """Makes knowledge only after it has failed with these errors."""
+    left = list(errors)
+
+    def make(*inputs: Any, **options: Any) -> Knowledge:
+        if left:
+            raise left.pop(0)
+        return loading.knowledge_of(*inputs, **options)
+
+    return make
 
 
 def test_an_answer_that_began_before_a_reload_ends_with_what_it_began_with(place: Place) -> None:
@@ -255,21 +260,17 @@ def test_no_request_is_dropped_and_no_answer_mixes_versions_while_the_knowledge_
         assert all(citation["title"] == title for citation in answer["citations"] if citation["kind"] == "case")
 
 
-def test_a_running_service_tries_again_what_failed_through_no_fault_of_the_pages(place: Place) -> None:
+def test_a_running_service_tries_again_what_failed_through_no_fault_of_the_pages(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     advisor = place.advisor()
-    failures = [StoreError("the index is being written"), StoreError("the disk is full")]
-
-    def make(pages: Pages) -> Knowledge:
-        if failures:
-            raise failures.pop()
-        return loading.knowledge_of(place.settings, pages, advisor.knowledge.embedder)
-
-    reloader = Reloader(place.settings, advisor, make=make, retry_s=0.1)
+    make = failing(StoreError("the disk is full"), StoreError("the index is being written"))
+    monkeypatch.setattr("trainmedic.ui.reload.knowledge_of", make)
+    reloader = Reloader(place.settings, advisor, retry_s=0.1)
     with TestClient(create_app(advisor, place.settings, background=[reloader.running])):
         first = advisor.knowledge
         place.write(1)
         assert until(lambda: advisor.knowledge is not first)
-    assert failures == []
     assert reloader.problem is None
 
 
@@ -332,13 +333,13 @@ class Embedding:
         while not self.may.is_set():
             await asyncio.sleep(0.01)
         root, embedder = loading.index_root(settings), loading.embedder_of(settings)
-        index.complete(root, name, embedder, self._place.builtin / "none")
+        build.add_vectors(root, name, embedder, self._place.builtin / "none")
 
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every new text is one too many to wait for."""
-    monkeypatch.setattr(index, "FEW", 0)
+    monkeypatch.setattr(build, "FEW", 0)
     monkeypatch.setattr("trainmedic.ui.reload.SETTLE_S", 0.0)
 
 
@@ -371,9 +372,6 @@ def test_a_first_start_answers_by_words_and_switches_when_the_vectors_are_there(
     assert not any("%" in notice for notice in second["notices"])
     assert second["kb_version"] == first["kb_version"]
     assert place.advisor(at_once=True).knowledge.index.vectors.size
-    replayed = [replay(place.settings, answer["id"]) for answer in (first, second)]
-    assert [again.answer.words_only for again in replayed] == [True, False]
-    assert [again.answer.answer for again in replayed] == [first["answer"], second["answer"]]
 
 
 def test_pages_that_change_meanwhile_are_answered_from_at_once_and_embedded_instead(place: Place, hasty: None) -> None:
@@ -419,7 +417,7 @@ def test_a_process_of_its_own_makes_the_vectors_and_says_why_it_cannot(
     knowledge = loading.load_knowledge(place.settings, at_once=True)
     name, percents = knowledge.index.manifest.id, list[int]()
     asyncio.run(add_vectors(place.settings, name, percents.append))
-    opened = index.open_version(loading.index_root(place.settings) / name, knowledge.embedder)
+    opened = index.open_index(loading.index_root(place.settings) / name, knowledge.embedder)
     assert not opened.words_only
     assert percents[-1] == 100
     with pytest.raises(StoreError, match="no index at"):
@@ -439,8 +437,7 @@ def client(place: Place) -> Iterator[TestClient]:
 
 
 def test_only_an_administrator_may_exchange_the_knowledge(client: TestClient, place: Place) -> None:
-    calls = (("get", "index"), ("get", "index/diff?before=a&after=b"), ("post", "reload"), ("post", "rollback"))
-    for method, path in calls:
+    for method, path in (("get", "index"), ("post", "reload")):
         for headers in ({}, {"authorization": "Bearer someone"}):
             assert client.request(method, f"/v1/admin/{path}", headers=headers).status_code == 401
     assert client.get("/v1/admin/index", headers=ADMIN).status_code == 200
@@ -451,117 +448,18 @@ def test_only_an_administrator_may_exchange_the_knowledge(client: TestClient, pl
         assert other.get("/v1/admin/index", headers=ADMIN).status_code == 404
 
 
-def test_an_administrator_sees_the_problem_the_versions_and_their_difference_and_goes_back(
+def test_an_administrator_renews_the_knowledge_and_sees_why_pages_are_not_used(
     client: TestClient, place: Place
 ) -> None:
-    first = client.get("/v1/admin/index", headers=ADMIN).json()["in_use"]
+    first = client.get("/v1/admin/index", headers=ADMIN).json()
     (place.pages / "broken.md").write_text("no front matter")
     assert "broken.md" in client.post("/v1/admin/reload", headers=ADMIN).json()["problem"]
     assert "broken.md" in client.get("/readyz").json()["down"]["reload"]
     (place.pages / "broken.md").unlink()
     place.write(1)
-    place.write(1, "another-loss")
     second = client.post("/v1/admin/reload", headers=ADMIN).json()
-    assert second["problem"] is None
-    assert {version["id"] for version in second["versions"]} == {first, second["in_use"]}
-    changes = client.get(f"/v1/admin/index/diff?before={first}&after={second['in_use']}", headers=ADMIN).json()
-    assert [entry["id"] for entry in changes["added"]] == ["another-loss"]
-    assert [entry["en"] for entry in changes["changed"]] == ["Edition 1 of the frobnicated loss"]
-    assert changes["removed"] == []
-    back = client.post("/v1/admin/rollback", headers=ADMIN, json={"id": first}).json()
-    assert back["in_use"] == first
+    assert second == client.get("/v1/admin/index", headers=ADMIN).json()
+    assert (second["problem"], second["in_use"] == first["in_use"]) == (None, False)
     answer = client.post("/v1/ask", json={"question": QUESTION}).json()
-    assert answer["causes"][0]["title"] == "Edition 0 of the frobnicated loss"
-    assert answer["kb_version"] == back["kb_version"]
-    place.write(2)
-    assert client.post("/v1/admin/reload", headers=ADMIN).json()["in_use"] == first
-    released = client.post("/v1/admin/rollback", headers=ADMIN, json={}).json()
-    assert released["in_use"] not in (first, second["in_use"])
-    assert client.post("/v1/admin/rollback", headers=ADMIN, json={"id": "nothing"}).status_code == 404
-
-
-# --- versions -------------------------------------------------------------------------------------------------------
-
-
-def test_a_start_after_a_rollback_serves_that_version_until_it_is_released(place: Place) -> None:
-    first = place.advisor().knowledge.index.manifest.id
-    place.write(1)
-    second = place.advisor().knowledge.index.manifest.id
-    assert roll_back(place.settings, first[:6]).pinned
-    place.write(2)
-    knowledge = place.advisor().knowledge
-    assert knowledge.index.manifest.id == first
-    assert knowledge.cases.published[0].title.en == "Edition 0 of the frobnicated loss"
-    assert [version.id for version in list_versions(place.settings) if version.in_use] == [first]
-    roll_back(place.settings, None)
-    assert place.advisor().knowledge.index.manifest.id not in (first, second)
-
-
-def test_building_ends_a_rollback(place: Place) -> None:
-    first = place.advisor().knowledge.index.manifest.id
-    place.write(1)
-    place.advisor()
-    roll_back(place.settings, first)
-    assert index_status(place.settings).in_use == first
-    status = build_index(place.settings)
-    assert (status.pinned, status.in_use == first) == (None, False)
-
-
-def test_the_status_says_whether_the_index_is_older_than_the_pages(place: Place) -> None:
-    place.advisor()
-    assert not index_status(place.settings).older_than_pages
-    place.write(1)
-    assert index_status(place.settings).older_than_pages
-    build_index(place.settings)
-    assert not index_status(place.settings).older_than_pages
-
-
-def test_a_version_of_another_release_is_not_served(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = place.advisor().knowledge.index.manifest.id
-    monkeypatch.setattr(index, "code_version", lambda: "later")
-    with pytest.raises(StoreError, match="another release"):
-        load_version(place.settings, first)
-    with pytest.raises(StoreError, match="another release"):
-        roll_back(place.settings, first)
-
-
-def test_an_unknown_version_is_named_with_those_that_are_kept(place: Place) -> None:
-    first = place.advisor().knowledge.index.manifest.id
-    with pytest.raises(NotFound, match="is not kept") as caught:
-        page_changes(place.settings, first, "nothing")
-    assert first in (caught.value.hint or "")
-
-
-# --- replay ---------------------------------------------------------------------------------------------------------
-
-
-def test_an_old_answer_is_asked_again_under_its_version(place: Place) -> None:
-    advisor = place.advisor()
-    before = advisor.ask(Ask(question=QUESTION))
-    further = advisor.ask(Ask(question="and in bf16?", conversation_id=before.conversation_id))
-    place.write(1)
-    Reloader(place.settings, advisor).reload()
-    replayed = replay(place.settings, before.id)
-    assert edition_of(replayed.answer) == "Edition 0 of the frobnicated loss"
-    assert (replayed.answer.kb_version, replayed.answer.answer) == (before.kb_version, before.answer)
-    assert replayed.differences == ()
-    assert replay(place.settings, further.id).answer.answer == further.answer
-    other = replay(place.settings, before.id, advisor.knowledge.index.manifest.id)
-    assert edition_of(other.answer) == "Edition 1 of the frobnicated loss"
-
-
-def test_an_answer_of_a_version_that_is_not_kept_any_more_says_so(place: Place) -> None:
-    advisor = place.advisor()
-    reloader = Reloader(place.settings, advisor)
-    answer = advisor.ask(Ask(question=QUESTION))
-    for edition in range(1, index.KEPT + 2):
-        place.write(edition)
-        reloader.reload()
-    with pytest.raises(NotFound, match=f"{answer.kb_version}.*is not kept any more"):
-        replay(place.settings, answer.id)
-
-
-def test_an_answer_that_was_never_stored_cannot_be_asked_again(place: Place) -> None:
-    place.advisor()
-    with pytest.raises(NotFound, match="no answer"):
-        replay(place.settings, "unknown")
+    assert answer["causes"][0]["title"] == "Edition 1 of the frobnicated loss"
+    assert answer["kb_version"] == second["kb_version"]

@@ -13,8 +13,9 @@ from tests.vllm.server import NAME, Server
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.store import index as store
+from trainmedic.kb.store import build as store
 from trainmedic.kb.store.embedder import MAX_CHARACTERS, OpenAIEmbedder, make_embedder
+from trainmedic.kb.store.index import open_index
 from trainmedic.service.dialogue.query import build_query
 from trainmedic.service.ranking.retrieve import retrieve
 
@@ -27,9 +28,9 @@ def test_vllm_embeds_the_knowledge_and_the_questions(vllm_embeddings: Server, tm
     found = embedder.vectors(texts)
     assert np.allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-4)
     assert float(embedder.vectors(["loss is nan"])[0] @ found[0]) == pytest.approx(1.0, abs=1e-3)
-    index = store.ensure(tmp_path, cases(), rules(), glossary(), embedder)
+    index = store.ensure(cases(), rules(), glossary(), embedder, tmp_path)
     again = make_embedder(f"openai:{NAME}", base_url=f"{vllm_embeddings.url}/v1")
-    assert store.open_index(tmp_path, again).manifest == index.manifest
+    assert open_index(tmp_path / index.manifest.id, again).manifest == index.manifest
     evidence = parse("training hang in allreduce")
     query = build_query(evidence, Report(), evidence.question, glossary=glossary())
     (hit, *_) = retrieve(query, index, embedder, cases={case.id: case for case in cases().published})

@@ -19,38 +19,40 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from trainmedic.kb.errors import Forbidden
-from trainmedic.service.answering import Executor
-from trainmedic.service.api.access import ANYBODY, Principal
-from trainmedic.service.api.errors import STATUS
-from trainmedic.service.api.gate import REFUSALS, Gate, Refused, address_of, from_this_machine
-from trainmedic.service.api.limits import client_of
-from trainmedic.service.api.line import Caller, as_caller
-from trainmedic.service.api.middleware import stored_nowhere, with_headers
-from trainmedic.service.api.proxies import host_of
-from trainmedic.ui.chat.document import document
-from trainmedic.ui.chat.entry import (
+from trainmedic.service.access.cookies import (
     BEGIN,
-    COOKIE,
+    BROWSER,
+    BROWSER_LASTS_S,
     LASTS_S,
     LONGEST_FORM,
+    SESSION,
     SIGN_IN,
-    STORED,
-    Entry,
+    Cookies,
+    browser_id,
     cookie,
     form_of,
+    new_browser,
     own_path,
     same_site,
-    set_cookie,
 )
+from trainmedic.service.access.gate import REFUSALS, Gate, Refused, address_of, from_this_machine
+from trainmedic.service.access.limits import client_of
+from trainmedic.service.access.oidc import OidcSignIn
+from trainmedic.service.access.principals import ANYBODY, Principal
+from trainmedic.service.access.proxies import host_of
+from trainmedic.service.access.slots import for_client
+from trainmedic.service.answering import Executor
+from trainmedic.service.api.errors import STATUS
+from trainmedic.service.api.middleware import stored_nowhere, with_headers
+from trainmedic.ui.chat.audit import NOTED, READ, Noted, note
+from trainmedic.ui.chat.document import document
 from trainmedic.ui.chat.evidence import render
-from trainmedic.ui.chat.guard import UPLOAD, RefusedCall, call_of, checked, counted, sweep
+from trainmedic.ui.chat.guard import CallGuard, RefusedCall
 from trainmedic.ui.chat.knowledge.pages import PATHS, KnowledgePages
 from trainmedic.ui.chat.mount import PAUSES_S, Asgi, Message, Receive, Scope, Send, until_loaded
-from trainmedic.ui.chat.noted import NOTED, READ, Noted, note
-from trainmedic.ui.chat.oidc import OidcSignIn
 from trainmedic.ui.chat.review import ReviewPages
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
-from trainmedic.ui.chat.upload_folder import UploadFolder
+from trainmedic.ui.chat.uploads import upload_folder
 from trainmedic.ui.context import AppContext
 
 LoadPages = Callable[[AppContext], FastAPI]
@@ -88,17 +90,16 @@ class Shell:
         self,
         context: AppContext,
         load_pages: LoadPages,
-        uploads: UploadFolder | None = None,
         pauses_s: Sequence[float] = PAUSES_S,
     ) -> None:
         self._context = context
         self._pauses_s = pauses_s
         self._load_pages = load_pages
-        self._uploads = uploads or UploadFolder()
         settings = context.settings
         self._gate = context.gate or Gate(settings)
         self._public_host = urlsplit(settings.public_url).netloc
-        self._entry = Entry(settings.keys | settings.administrators)
+        self._cookies = Cookies(settings.public_url)
+        self._calls = CallGuard(settings.max_attachments)
         self._oidc = OidcSignIn(settings, self._welcome, self._not_welcome) if settings.oidc_issuer else None
         self._static = static_files()
         self._review = ReviewPages(context, self._address)
@@ -110,7 +111,7 @@ class Shell:
     async def running(self) -> AsyncIterator[None]:
         """Load the pages in the background, and serve them until the context closes."""
         stop = asyncio.Event()
-        with self._uploads.used() as self._folder:
+        with upload_folder() as self._folder:
             task = asyncio.create_task(self._serve(stop))
             try:
                 yield
@@ -123,16 +124,12 @@ class Shell:
 
     async def _run(self, stop: asyncio.Event) -> None:
         try:
-            pages = await asyncio.to_thread(self._loaded)
+            pages = await asyncio.to_thread(self._load_pages, self._context)
             async with pages.router.lifespan_context(pages):
                 self._pages = pages
                 await stop.wait()
         finally:
             self._pages = None
-
-    def _loaded(self) -> FastAPI:
-        with self._uploads.loading:
-            return self._load_pages(self._context)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         status = 500
@@ -181,12 +178,7 @@ class Shell:
     async def _called(self, pages: Asgi, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on to Gradio if it is a call that our pages make."""
         try:
-            call = call_of(scope["method"], scope["path"])
-            if call == UPLOAD:
-                await asyncio.to_thread(sweep, self._folder)
-                send = counted(send)
-            elif call:
-                receive = await checked(receive, self._folder)
+            receive, send = await self._calls.admit(scope, receive, send, self._folder, scope["state"]["owner"])
         except RefusedCall as refused:
             await JSONResponse(error(refused.code, refused.message), status_code=refused.status)(scope, receive, send)
             return
@@ -200,7 +192,7 @@ class Shell:
         path, headers = scope["path"], dict(scope["headers"])
         signs_in = self._signs_in(path)
         principal = None if signs_in or path.startswith(STATIC) else await self._principal(scope)
-        caller(scope, principal or ANYBODY)
+        caller(scope, principal or ANYBODY, browser_id(self._cookies.value(scope, BROWSER)))
         counted = await self._counted(scope, principal or ANYBODY)
         if any(len(name.encode("utf-8", "replace")) > LONGEST_NAME for name in path.split("/")):
             return JSONResponse(error("not_found", "no such file"), status_code=404), counted
@@ -211,8 +203,6 @@ class Shell:
             return JSONResponse(error("forbidden", "requests from other sites are refused"), status_code=403), counted
         if signs_in:
             return await self._sign_in_response(scope, receive), counted
-        if principal is not None:
-            self._gate.require_own(principal)
         if f"{path}/".startswith(REVIEW):
             return await self._review_response(scope, principal), counted
         if principal is None and await self._gate.access.required():
@@ -247,26 +237,18 @@ class Shell:
 
     async def _principal(self, scope: Scope) -> Principal | None:
         """Who sends a request, by its session or its key; None if it has neither."""
-        headers, access = dict(scope["headers"]), self._gate.access
-        session = await self._session(headers)
-        if session is not None or (cookie(headers, COOKIE) or "").startswith(STORED):
+        access = self._gate.access
+        session = await access.session(self._cookies.value(scope, SESSION))
+        if session is not None:
             return session
-        if b"authorization" not in headers or not (await access.required() or await access.administrators()):
+        if b"authorization" not in dict(scope["headers"]) or not await self._keys_are_used():
             return None
         return await self._gate.identified(scope)
-
-    async def _session(self, headers: Mapping[bytes, bytes]) -> Principal | None:
-        """Who has signed in; None if nobody has, or no longer."""
-        value = cookie(headers, COOKIE) or ""
-        if value.startswith(STORED):
-            return await self._gate.access.session(value.removeprefix(STORED))
-        key = self._entry.key_of(headers)
-        return await self._gate.access.key(key) if key is not None else None
 
     def _executor(self, scope: Scope) -> Executor:
         """Runs what a request needs in its client's turn."""
         client = client_of(scope["state"]["principal"], address_of(scope))
-        return as_caller(Caller(client), self._context.executor)
+        return for_client(client, self._context.executor)
 
     def _hosts(self, scope: Scope) -> tuple[str, ...]:
         """The names under which a browser may have opened our pages."""
@@ -289,7 +271,14 @@ class Shell:
         html, is_stored = await self._executor(scope)(read)
         if is_stored:
             note(scope, READ, answer_id)
-        return HTMLResponse(html, headers={"Cache-Control": "no-store", "Vary": "Accept-Language, Cookie"})
+        response = HTMLResponse(html, headers={"Cache-Control": "no-store", "Vary": "Accept-Language, Cookie"})
+        if not scope["state"]["owner"]:
+            # Lax: the first visit of a browser may be a link from another site, and must not replace what it has.
+            secret = new_browser()
+            response.headers["set-cookie"] = self._cookies.header(
+                scope, BROWSER, secret, BROWSER_LASTS_S, same_site="Lax"
+            )
+        return response
 
     async def _review_response(self, scope: Scope, principal: Principal | None) -> Response | Asgi:
         """The curator's pages, for administrators; without any keys, for browsers on this machine."""
@@ -334,38 +323,33 @@ class Shell:
             return self._form(scope, target, problem="login_wrong")
         # 303, so that the browser follows with GET and a reload does not send the key again.
         response = RedirectResponse(target, status_code=303)
-        response.headers["set-cookie"] = set_cookie(value, secure=scope.get("scheme") == "https")
+        response.headers["set-cookie"] = self._cookies.header(scope, SESSION, value, LASTS_S)
         return response
 
     async def _signed_in(self, scope: Scope, key: str) -> str | None:
-        """The cookie of a new session; None for a wrong key. Raises `Refused` after too many attempts."""
-        address = address_of(scope)
+        """The secret of a new session; None for a wrong key. Raises `Refused` after too many attempts."""
         principal = await self._gate.access.key(key.encode("utf-8", "surrogatepass"))
-        if principal is None or not await self._gate.trusts(principal, address):
+        if principal is None or not await self._gate.trusts(principal, scope):
             await self._gate.record(scope, ANYBODY, "sign in", "refused")
-            await self._gate.attempted(address)
+            await self._gate.attempted(scope)
             return None
         await self._gate.record(scope, principal, "sign in", "done")
-        if principal.shared:
-            return self._entry.session(key)
-        secret = await self._gate.access.sign_in(principal, LASTS_S, key)
-        return f"{STORED}{secret}" if secret is not None else None
+        return await self._gate.access.sign_in(principal, LASTS_S, key)
 
     async def _logout(self, scope: Scope) -> Response:
         if scope["method"] != "POST":
             return JSONResponse(error("method_not_allowed", "POST"), status_code=405)
-        headers = dict(scope["headers"])
-        principal, value = await self._session(headers), cookie(headers, COOKIE) or ""
+        secret = self._cookies.value(scope, SESSION)
+        principal = await self._gate.access.session(secret)
         if principal is not None:
-            if value.startswith(STORED):
-                await self._gate.access.sign_out(value.removeprefix(STORED))
+            await self._gate.access.sign_out(secret)
             await self._gate.record(scope, principal, "sign out", "done")
         response: Response = RedirectResponse("/", status_code=303)
         if self._oidc is not None and principal is not None and principal.id.startswith("user:"):
             # A page with a link, because our policy lets no form lead to another site.
             page = self._plain(scope, signed_out=True, provider=await self._oidc.end_url())
             response = HTMLResponse(page, headers={"Cache-Control": "no-store"})
-        response.headers["set-cookie"] = set_cookie("", secure=scope.get("scheme") == "https", lasts_s=0)
+        response.headers["set-cookie"] = self._cookies.header(scope, SESSION, "", 0)
         return response
 
     async def _welcome(self, request: Request, principal: Principal, target: str) -> Response:
@@ -375,15 +359,15 @@ class Shell:
             return await self._not_welcome(request, "oidc_failed")
         await self._gate.record(request.scope, principal, "sign in", "done")
         response = RedirectResponse(target, status_code=303)
-        secure = request.url.scheme == "https" or self._context.settings.public_url.startswith("https://")
         # Lax: a strict cookie would not be sent on the way back from the provider's site.
-        response.headers.append("set-cookie", set_cookie(f"{STORED}{secret}", secure=secure, same_site="Lax"))
+        header = self._cookies.header(request.scope, SESSION, secret, LASTS_S, same_site="Lax")
+        response.headers.append("set-cookie", header)
         return response
 
     async def _not_welcome(self, request: Request, problem: str) -> Response:
         try:
             await self._gate.record(request.scope, ANYBODY, "sign in", "refused")
-            await self._gate.attempted(address_of(request.scope))
+            await self._gate.attempted(request.scope)
         except Refused as refused:
             return self._form(request.scope, "/", problem="login_too_many", status=STATUS[refused.error.kind])
         return self._form(request.scope, "/", problem=problem, status=403)
@@ -440,9 +424,9 @@ class Shell:
         return Response(file.content, media_type=file.kind, headers=headers)
 
 
-def caller(scope: Scope, principal: Principal) -> None:
-    """Hand on who sends a request."""
-    scope.setdefault("state", {})["principal"] = principal
+def caller(scope: Scope, principal: Principal, browser: str = "") -> None:
+    """Hand on who sends a request, and who owns what it asks: its sender, else its browser."""
+    scope.setdefault("state", {}).update(principal=principal, owner=principal.id or browser)
 
 
 def route_of(path: str) -> str:

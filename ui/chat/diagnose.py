@@ -7,7 +7,6 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import gradio as gr
@@ -16,21 +15,18 @@ from trainmedic.kb.errors import Forbidden, NotFound, TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.trace import trace_of
+from trainmedic.service.access.slots import for_client
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Draft
-from trainmedic.service.api.access import Principal
-from trainmedic.service.api.gate import Refused, address_of
-from trainmedic.service.api.limits import client_of
-from trainmedic.service.api.line import Caller, as_caller
 from trainmedic.service.dialogue.request import Ask, Mode, safely_named
-from trainmedic.service.dialogue.two_runs import comparable, sides_of
 from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
+from trainmedic.ui.chat.audit import READ
 from trainmedic.ui.chat.document import answer_title
 from trainmedic.ui.chat.follow import FollowUp
 from trainmedic.ui.chat.frame import QUIET, header, html_options
-from trainmedic.ui.chat.noted import READ, principal_of, scope_of
 from trainmedic.ui.chat.reading import Progress, with_progress
+from trainmedic.ui.chat.sender import Sender
 from trainmedic.ui.chat.session import (
     REASONS,
     Session,
@@ -43,7 +39,8 @@ from trainmedic.ui.chat.session import (
     under,
 )
 from trainmedic.ui.chat.texts import Language, examples, words
-from trainmedic.ui.chat.uploads import lines_of, read_uploads, recognise
+from trainmedic.ui.chat.uploads import lines_of, read_uploads
+from trainmedic.ui.chat.waiting import WaitingFiles
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.stored import answer_from
 
@@ -57,44 +54,14 @@ LONG_PASTE = 2_000
 Changes: TypeAlias = dict[Any, Any]
 Event: TypeAlias = Any
 
-# The second click of a double click would land on what the first one brought under the pointer.
-AFTER_JS = """
-document.addEventListener('tm:turn', (event) => trigger('turn', {index: event.detail}));
-element.addEventListener('click', (event) => {
-  const vote = event.target.closest('[data-tm-vote]');
-  const follow = event.target.closest('[data-tm-follow]');
-  const answer = element.querySelector('.tm-after')?.dataset.answer;
-  if (vote && event.detail < 2) {
-    trigger('vote', {reaction: vote.dataset.tmVote, reason: vote.dataset.tmReason || '', answer: answer});
-  }
-  if (follow) trigger('follow', {id: follow.dataset.tmFollow});
-  const forget = event.target.closest('[data-tm-forget]');
-  if (forget && confirm(forget.dataset.tmForget)) trigger('forget', {answer: answer});
-});
-"""
-CHIPS_JS = """
-element.addEventListener('click', (event) => {
-  const drop = event.target.closest('[data-tm-drop]');
-  if (drop) trigger('drop', {index: Number(drop.dataset.tmDrop)});
-});
-element.addEventListener('change', (event) => {
-  const side = event.target.closest('[data-tm-side]');
-  if (side) trigger('side', {index: Number(side.dataset.tmSide), side: side.value});
-});
-"""
-EXAMPLES_JS = """
-element.addEventListener('click', (event) => {
-  const example = event.target.closest('[data-tm-example]');
-  if (example) trigger('example', {id: example.dataset.tmExample});
-});
-"""
-SETTLED_JS = "() => { window.tm && window.tm.settled(); }"
-STOPPED_JS = "() => { window.tmDraft && window.tmDraft.settled(); }"
-ASKED_JS = """(value, session) => {
-  window.tmDraft && window.tmDraft.sent(value.text);
-  return [value, session, window.tm ? window.tm.shown() : ''];
-}"""
-FOLLOWED_JS = "(session) => [session, window.tm ? window.tm.shown() : '']"
+# The functions of static/widgets.js. The framework wants the names of a widget's own events in its script, in quotes.
+AFTER_JS = "tmWidgets.after(element, trigger) /* 'turn' 'vote' 'follow' 'forget' */"
+CHIPS_JS = "tmWidgets.chips(element, trigger) /* 'drop' 'side' */"
+EXAMPLES_JS = "tmWidgets.examples(element, trigger) /* 'example' */"
+SETTLED_JS = "() => tmWidgets.settled()"
+STOPPED_JS = "() => tmWidgets.stopped()"
+ASKED_JS = "(value, session) => tmWidgets.asked(value, session)"
+FOLLOWED_JS = "(session) => tmWidgets.followed(session)"
 
 
 class DiagnosePage:
@@ -104,6 +71,7 @@ class DiagnosePage:
         self._context = context
         self._language = language
         self._words = words(language)
+        self._waiting = WaitingFiles(context, language)
 
     def build(self) -> gr.Blocks:
         t = self._words
@@ -212,51 +180,29 @@ class DiagnosePage:
     ) -> AsyncIterator[Changes]:
         """Ask the typed text with its files. ``on_page`` is the id of the answer on the page."""
         text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
-        refusal = await self._counted(session, request)
-        refusal = refusal or await self._context.executor(lambda: self._refusal(text, paths))
+        sender = self._sender(request)
+        refusal = await self._counted(session, sender) or await self._waiting.refusal(text, paths, sender)
         if refusal:
             yield self._noticed(refusal)
             return
         sides, session.sides = session.sides, {}
-        files = await self._context.executor(lambda: read_uploads(paths, sides))
-        await self._resumed(session, on_page, request)
+        files = await sender.run(lambda: read_uploads(paths, sides))
+        await self._resumed(session, on_page, sender)
         async for changes in self._asked(text, files, session, clear=True):
             yield changes
         if len(files) < len(paths):
             yield self._noticed(self._words["files_gone"].format(count=len(paths) - len(files)))
 
-    async def _counted(self, session: Session, request: gr.Request | None) -> str:
+    def _sender(self, request: gr.Request | None) -> Sender:
+        return Sender(self._context, request)
+
+    async def _counted(self, session: Session, sender: Sender) -> str:
         """Note who asks; returns why they may not ask now, empty if they may."""
-        scope, principal = scope_of(request), principal_of(request)
-        session.owner, session.client = principal.id, client_of(principal, address_of(scope))
-        if self._context.gate is not None and scope:
-            gate = self._context.gate
-            try:
-                await gate.counted(scope, principal, asks=True)
-                await self._note(request, "ask on the page")
-            except Refused:
-                await gate.record(scope, principal, "ask on the page", "refused")
-                return str(self._words["too_many_questions"])
+        session.owner, session.client = sender.owner, sender.client
+        if not await sender.metered("ask on the page"):
+            return str(self._words["too_many_questions"])
+        await sender.note("ask on the page")
         return ""
-
-    async def _note(self, request: gr.Request | None, action: str, target: str = "") -> None:
-        """Write what was done into the audit log."""
-        if self._context.gate is not None and (scope := scope_of(request)):
-            await self._context.gate.record(scope, principal_of(request), action, "done", target)
-
-    def _refusal(self, text: str, paths: Sequence[str]) -> str:
-        """Why a message is not worth sending; empty if it is."""
-        t, limit = self._words, self._context.settings.max_attachments
-        if len(paths) > limit:
-            return str(t["too_many_files"].format(count=limit))
-        if text.strip():
-            return ""
-        files = [file for number, path in enumerate(paths) if (file := recognise(path, number)) is not None]
-        if not files:
-            return str(t["files_gone"].format(count=len(paths)) if paths else t["empty"])
-        if any(file.read and file.lines for file in files):
-            return ""
-        return str(t["nothing_readable"].format(names=t["reasons_joiner"].join(file.name for file in files)))
 
     def _noticed(self, text: str) -> Changes:
         return {self._notice: evidence.render("notice.html", self._language, text=text)}
@@ -265,10 +211,11 @@ class DiagnosePage:
         self, session: Session, on_page: str | None, event: gr.EventData, request: gr.Request | None = None
     ) -> AsyncIterator[Changes]:
         """Ask a follow-up question offered under the answer."""
-        if refusal := await self._counted(session, request):
+        sender = self._sender(request)
+        if refusal := await self._counted(session, sender):
             yield self._noticed(refusal)
             return
-        await self._resumed(session, on_page, request)
+        await self._resumed(session, on_page, sender)
         follow_up = next((item for item in session.follow if item.id == event.id and item.fill is None), None)
         if follow_up is not None:
             mode: Mode = "investigate" if follow_up.investigate else "auto"
@@ -279,7 +226,7 @@ class DiagnosePage:
         self, session: Session, event: gr.EventData, request: gr.Request | None = None
     ) -> AsyncIterator[Changes]:
         """Ask one of the examples."""
-        if refusal := await self._counted(session, request):
+        if refusal := await self._counted(session, self._sender(request)):
             yield self._noticed(refusal)
             return
         example = next((item for item in examples(self._language) if item.id == event.id), None)
@@ -331,7 +278,8 @@ class DiagnosePage:
             self._session: session,
         }
         if previous:  # somebody may have asked on from the same answer, in another tab or through its link
-            branch = await self._context.executor(lambda: self._context.memory.branch(previous, session.owner))
+            run = for_client(session.client, self._context.executor)
+            branch = await run(lambda: self._context.memory.branch(previous, session.owner))
             session.conversation = branch or session.conversation
         request = Ask(
             question=question,
@@ -362,7 +310,7 @@ class DiagnosePage:
         text, steps, last = "", list[StepView](), 0.0
         draft: Answer | None = None
         sources: tuple[Source, ...] = ()
-        run = as_caller(Caller(session.client), self._context.executor)
+        run = for_client(session.client, self._context.executor)
         async with aclosing(self._context.answerer.stream(request, trace_id, run)) as parts:
             async for part in with_progress(parts):
                 if session.stopped:
@@ -451,75 +399,76 @@ class DiagnosePage:
     def _shown(self, session: Session) -> Changes:
         return {self._bot: chatbot(session)}
 
-    async def received(self, value: Mapping[str, Any] | None, session: Session) -> Any:
-        """The chips of the waiting files: what each was recognised as, and of which run if there may be two.
-
-        Nothing is drawn if a later event of this tab has drawn them meanwhile.
-        """
-        session.chips_asked = number = session.chips_asked + 1
+    async def received(
+        self, value: Mapping[str, Any] | None, session: Session, request: gr.Request | None = None
+    ) -> Any:
+        """Draw the waiting files."""
         text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
-        inputs = await self._context.executor(lambda: [recognise(path, number) for number, path in enumerate(paths)])
-        files = [item for item in inputs if item is not None]
-        names = [item.name for item in files]
-        known = sides_of(text, names)
-        chosen = {item.index: session.sides[paths[item.index]] for item in files if paths[item.index] in session.sides}
-        files = [replace(item, side=chosen.get(item.index, known.get(item.name, ""))) for item in files]
-        if session.chips_drawn > number:
-            return gr.skip()
-        session.chips_drawn = number
-        return evidence.chips(files, self._language, compare=bool(chosen) or comparable(text, names))
+        chips = await self._waiting.chips(text, paths, session, self._sender(request))
+        return gr.skip() if chips is None else chips
 
-    async def sided(self, value: Mapping[str, Any] | None, session: Session, event: gr.EventData) -> Changes:
+    async def sided(
+        self,
+        value: Mapping[str, Any] | None,
+        session: Session,
+        event: gr.EventData,
+        request: gr.Request | None = None,
+    ) -> Changes:
         """Note the run that one waiting file belongs to."""
         files = [str(path) for path in (value or {}).get("files") or ()]
         if isinstance(event.index, int) and 0 <= event.index < len(files) and event.side in ("", "works", "fails"):
             session.sides[files[event.index]] = event.side
-        return {self._chips: await self.received(value, session), self._session: session}
+        return {self._chips: await self.received(value, session, request), self._session: session}
 
-    async def dropped(self, value: Mapping[str, Any] | None, session: Session, event: gr.EventData) -> Changes:
+    async def dropped(
+        self,
+        value: Mapping[str, Any] | None,
+        session: Session,
+        event: gr.EventData,
+        request: gr.Request | None = None,
+    ) -> Changes:
         """Remove one waiting file. A change made by code fires no change event, so the chips are drawn here."""
         files = [str(path) for path in (value or {}).get("files") or ()]
         if isinstance(event.index, int) and 0 <= event.index < len(files):
-            await self._context.executor(lambda: read_uploads([files.pop(event.index)]))
+            await self._sender(request).run(lambda: read_uploads([files.pop(event.index)]))
         message = {"text": (value or {}).get("text") or "", "files": files}
-        return {self._box: message, self._chips: await self.received(message, session)}
+        return {self._box: message, self._chips: await self.received(message, session, request)}
 
     async def voted(
         self, session: Session, on_page: str | None, event: gr.EventData, request: gr.Request | None = None
     ) -> Changes:
         """Store a reaction to an answer, and ask for the reason after "did not help"; ``change`` offers all again."""
         reaction, reason, answer_id = str(event.reaction), str(event.reason), str(event.answer)
-        await self._resumed(session, on_page, request)
+        sender = self._sender(request)
+        await self._resumed(session, on_page, sender)
         if reaction == "change":
             return {self._after: self._under(answer_id, session, None)}
         if reaction not in REACTIONS or (reason and reason not in REASONS):
             return {self._notice: ""}
         feedback = Feedback(answer_id=answer_id, reaction=reaction, reason=reason)
+        memory = self._context.memory
         try:
-            owner = owner_of(principal_of(request))
-            await self._context.executor(lambda: self._context.memory.give_feedback(feedback, owner))
+            await sender.change(lambda owner: memory.give_feedback(feedback, owner))
         except Forbidden:
             return self._noticed(self._words["vote_not_yours"])
         except TrainmedicError as error:
             return self._noticed(error.message)
-        await self._note(request, "feedback on the page", answer_id)
+        await sender.note("feedback on the page", answer_id)
         return {self._after: self._under(answer_id, session, feedback)}
 
     async def forgotten(self, session: Session, event: gr.EventData, request: gr.Request | None = None) -> Changes:
         """Delete the conversation of an answer, if it is the reader's."""
-        principal = principal_of(request)
-        memory = self._context.memory
-        stored = await self._context.executor(lambda: memory.answer(str(event.answer)[:64]))
+        memory, sender = self._context.memory, self._sender(request)
+        stored = await sender.run(lambda: memory.answer(str(event.answer)[:64]))
         if stored is None:
             return self._noticed(self._words["delete_gone"])
         conversation = str(stored.answer["conversation_id"])
         try:
-            owner = owner_of(principal)
-            await self._context.executor(lambda: memory.delete_conversation(conversation, owner))
+            await sender.change(lambda owner: memory.delete_conversation(conversation, owner))
         except NotFound:
             return self._noticed(self._words["delete_not_yours"])
-        await self._note(request, "delete on the page", conversation)
-        fresh = Session(owner=principal.id, messages=[chat_message("assistant", self._words["deleted"])])
+        await sender.note("delete on the page", conversation)
+        fresh = Session(owner=sender.owner, messages=[chat_message("assistant", self._words["deleted"])])
         empty = dict.fromkeys((self._panel, self._steps, self._tail, self._after, self._notice), "")
         return {**empty, self._bot: chatbot(fresh), self._session: fresh}
 
@@ -527,10 +476,12 @@ class DiagnosePage:
         self, session: Session, on_page: str | None, event: gr.EventData, request: gr.Request | None = None
     ) -> Any:
         """The evidence of an earlier answer on the page, whose citations refer to it."""
-        await self._resumed(session, on_page, request)
+        sender = self._sender(request)
+        await self._resumed(session, on_page, sender)
         known = isinstance(event.index, int) and 0 <= event.index < len(session.answers)
         answer_id = session.answers[event.index] if known else ""
-        stored = await self._context.executor(lambda: self._context.memory.answer(answer_id)) if answer_id else None
+        memory = self._context.memory
+        stored = await sender.run(lambda: memory.answer(answer_id)) if answer_id else None
         if stored is None:
             return {self._panel: gr.skip()}
         return self._evidence(answer_from(stored.answer), sources_of(stored.turns))
@@ -539,18 +490,18 @@ class DiagnosePage:
         """Restore a linked answer from the history, or fill in a linked question."""
         query = request.query_params
         if "answer" in query:
-            return await self._recalled(str(query["answer"])[:64], session, request)
+            return await self._recalled(str(query["answer"])[:64], session, self._sender(request))
         if "q" in query:
             return {self._box: {"text": str(query["q"])[:LONG_PASTE], "files": []}}
         return {self._box: gr.skip()}
 
-    async def _recalled(self, answer_id: str, session: Session, request: gr.Request | None = None) -> Changes:
+    async def _recalled(self, answer_id: str, session: Session, sender: Sender) -> Changes:
         hidden = {self._hello: gr.HTML(visible=False), self._examples: gr.HTML(visible=False), self._session: session}
-        stored = await restored(self._context, answer_id, session, self._language)
+        stored = await restored(self._context, sender.run, answer_id, session, self._language)
         if stored is None:
             session.messages = [chat_message("assistant", self._words["link_gone"])]
             return {**hidden, self._bot: chatbot(session)}
-        await self._note(request, READ, answer_id)
+        await sender.note(READ, answer_id)
         return {
             **hidden,
             **self._evidence(stored.answer, stored.sources),
@@ -560,26 +511,21 @@ class DiagnosePage:
                 stored.sources,
                 session,
                 asked_again(self._context, stored, self._language),
-                await self._vote(answer_id),
+                await self._vote(answer_id, sender),
             ),
         }
 
-    async def _vote(self, answer_id: str) -> Feedback | None:
+    async def _vote(self, answer_id: str, sender: Sender) -> Feedback | None:
         history = self._context.memory.history
-        return await self._context.executor(lambda: history.feedback(answer_id)) if history is not None else None
+        return await sender.run(lambda: history.feedback(answer_id)) if history is not None else None
 
-    async def _resumed(self, session: Session, on_page: str | None, request: gr.Request | None) -> None:
+    async def _resumed(self, session: Session, on_page: str | None, sender: Sender) -> None:
         """Restore the conversation on the page if the server has lost its session, as after a restart."""
         if session.conversation is None and on_page:
-            stored = await restored(self._context, on_page[:64], session, self._language)
+            stored = await restored(self._context, sender.run, on_page[:64], session, self._language)
             if stored is not None:
-                await self._note(request, READ, on_page[:64])
+                await sender.note(READ, on_page[:64])
                 self._next(stored.answer, stored.sources, session, asked_again(self._context, stored, self._language))
-
-
-def owner_of(principal: Principal) -> str | None:
-    """Whose conversations somebody may change; None: anybody's."""
-    return None if principal.may("admin") else principal.id
 
 
 def chatbot(session: Session) -> Any:

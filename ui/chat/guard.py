@@ -1,4 +1,4 @@
-"""What a browser may request of Gradio: a few calls, and in them only files that were uploaded.
+"""What a browser may request of Gradio: a few reads and calls, in them only uploaded files, and its own tabs alone.
 
 Gradio copies every path that a call names into its cache before any of our code runs, and fetches every URL. Mounted in
 another application it does not check that the file was uploaded (its ``_check_allowed`` looks at ``has_launched``), so
@@ -7,13 +7,19 @@ that is checked here, before the call reaches it.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import parse_qs
+
+from cachetools import TTLCache
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trainmedic.kb.lazy import regex
 from trainmedic.ui.chat.uploads import expect
@@ -25,8 +31,12 @@ Send = Callable[[Message], Awaitable[None]]
 
 CALL = regex(r"(?:/zh)?/gradio_api/(queue/join|upload|cancel|reset)/?")
 """The calls that our pages make."""
-CLOSED = regex(r"/gradio_api/(?:proxy=|file=https?:|deep_link|dev/|vibe|custom_component|process_recording)")
-"""Gradio's other routes, which would fetch, store or run something."""
+READ = regex(
+    r"/|/zh/"
+    r"|(?:/zh)?/(?:config|theme\.css|(?:assets|static)/.+)/?"
+    r"|(?:/zh)?/gradio_api/(?:queue/data|heartbeat/[^/]+|upload_progress|startup-events|app_id|info|theme\.css)/?"
+)
+"""What they read. Every further route of Gradio would be one more thing to secure."""
 UPLOAD = "upload"
 LONGEST_CALL = 8 * 1024 * 1024
 """Bytes of a call; a long paste is an upload."""
@@ -34,6 +44,10 @@ UPLOADED = regex(r"[0-9a-f]{64}")
 """Gradio's folder for one upload: a digest of its content."""
 KEPT_S = 3600.0
 """Seconds after which an unused upload is deleted."""
+
+
+MOST_TABS, TAB_S = 100_000, 7 * 24 * 3600.0
+"""Tabs whose reader is known, and for how long after their last request; Gradio keeps the state of fewer."""
 
 
 class RefusedCall(Exception):
@@ -44,21 +58,104 @@ class RefusedCall(Exception):
         self.status, self.code, self.message = status, code, message
 
 
+class _Body(BaseModel):
+    # What Gradio cannot read it writes to the log, with the value: so the shape is checked before.
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Meta(_Body):
+    type_: Literal["gradio.FileData"] = Field(alias="_type")
+
+
+class _File(_Body):
+    path: str
+    meta: _Meta
+    url: str | None = None
+    orig_name: str | None = None
+    mime_type: str | None = None
+    alt_text: str | None = None
+    size: int | None = None
+    is_stream: bool = False
+    blob: dict[str, None] | None = Field(None, max_length=0)
+
+
+class _Input(_Body):
+    text: str
+    files: list[_File] = []
+
+
+class _Call(BaseModel):
+    session_hash: str = Field(min_length=1, max_length=64)
+    data: list[_Input | str | None] = []
+
+
+class Tabs:
+    """Whose each tab is.
+
+    Gradio keeps what a tab shows under a name that the browser makes up and sends in addresses, which others may learn.
+    """
+
+    def __init__(self, most: int = MOST_TABS) -> None:
+        self._owners: TTLCache[str, str] = TTLCache(most, TAB_S)
+
+    def claim(self, tab: str, owner: str) -> None:
+        """Note the owner of a new tab. Raises `RefusedCall` for somebody else's."""
+        if self._owners.get(tab, owner) != owner:
+            raise RefusedCall(403, "forbidden", "this tab is somebody else's")
+        self._owners[tab] = owner  # also of a known one, whose time begins again
+
+
+class CallGuard:
+    """Checks each request before Gradio gets it."""
+
+    def __init__(self, most_files: int) -> None:
+        self._most_files = most_files
+        self._tabs = Tabs()
+
+    async def admit(self, scope: Scope, receive: Receive, send: Send, folder: Path, owner: str) -> tuple[Receive, Send]:
+        """``receive`` and ``send`` for Gradio. Raises `RefusedCall`."""
+        call = call_of(scope["method"], scope["path"])
+        if call == UPLOAD:
+            await asyncio.to_thread(sweep, folder)
+            return receive, counted(send)
+        if not call:
+            if tab := tab_of(scope):
+                self._tabs.claim(tab, owner)
+            return receive, send
+        body = await body_of(receive)
+        payload = payload_of(body)
+        check_files(payload, folder, self._most_files)
+        if call != "reset":  # which does nothing, and names no tab
+            self._tabs.claim(checked(payload).session_hash, owner)
+        first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def again() -> Message:
+            return first.pop() if first else await receive()
+
+        return again, send
+
+
 def call_of(method: str, path: str) -> str:
     """The name of the call that a request makes; empty for a read. Raises `RefusedCall`."""
-    if CLOSED.search(path) is not None:
-        raise RefusedCall(404, "not_found", "not found")
-    if method in ("GET", "HEAD"):
+    if method in ("GET", "HEAD") and READ.fullmatch(path) is not None:
         return ""
     call = CALL.fullmatch(path)
-    # Only what our own pages call: every further route of Gradio would be one more thing to secure.
     if call is None or method != "POST":
         raise RefusedCall(404, "not_found", "not found")
     return call[1]
 
 
-async def checked(receive: Receive, folder: Path) -> Receive:
-    """A ``receive`` that replays the checked body. Raises `RefusedCall` if it names a file that was not uploaded."""
+def tab_of(scope: Scope) -> str:
+    """The tab that a read is for; empty if it is for none."""
+    _, heartbeat, name = scope["path"].rstrip("/").rpartition("/heartbeat/")
+    if heartbeat:
+        return str(name)
+    query = parse_qs(bytes(scope.get("query_string", b"")).decode("latin-1"))
+    return query.get("session_hash", [""])[-1]
+
+
+async def body_of(receive: Receive) -> bytes:
+    """The whole body. Raises `RefusedCall` if it is too long."""
     parts: list[bytes] = []
     size, more = 0, True
     while more:
@@ -68,19 +165,35 @@ async def checked(receive: Receive, folder: Path) -> Receive:
         if size > LONGEST_CALL:
             raise RefusedCall(413, "too_large", "send a long text as a file")
         more = message.get("more_body", False) and message["type"] == "http.request"
-    body = b"".join(parts)
+    return b"".join(parts)
+
+
+def payload_of(body: bytes) -> object:
     try:
-        payload = json.loads(body) if body else None
+        return json.loads(body) if body else None
     except (ValueError, RecursionError):
         raise RefusedCall(400, "invalid_request", "not valid JSON") from None
-    if not all(is_uploaded(path, folder) for path in paths_in(payload)):
-        raise RefusedCall(403, "forbidden", "this file was not uploaded")
-    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def again() -> Message:
-        return first.pop() if first else await receive()
 
-    return again
+def check_files(payload: object, folder: Path, most: int) -> None:
+    """Raise `RefusedCall` unless a call names few files, each an upload and each once: all of them are read."""
+    # A change event has the input's value twice: as what it is given, and as what it tells.
+    for part in payload.values() if isinstance(payload, dict) else (payload,):
+        paths = list(islice(paths_in(part), most + 1))
+        if len(paths) > most:
+            raise RefusedCall(413, "too_large", f"at most {most} files at once")
+        if not all(is_uploaded(path, folder) for path in paths):
+            raise RefusedCall(403, "forbidden", "this file was not uploaded")
+        if len({os.path.realpath(str(path)) for path in paths}) < len(paths):
+            raise RefusedCall(400, "invalid_request", "a file is named twice")
+
+
+def checked(payload: object) -> _Call:
+    """The call, if it is of the shape that our pages send. Raises `RefusedCall`."""
+    try:
+        return _Call.model_validate(payload)
+    except ValidationError:
+        raise RefusedCall(400, "invalid_request", "not a call of these pages") from None
 
 
 def paths_in(value: object) -> Iterator[object]:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+import sys
+import traceback
+from types import SimpleNamespace
+
 import gradio as gr
 from fastapi import FastAPI
+from gradio import queueing, route_utils, routes, utils
 
+from trainmedic.kb.trace import trace_of
 from trainmedic.ui.chat.diagnose import DiagnosePage
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, path_of
 from trainmedic.ui.context import AppContext
 
+log = logging.getLogger("trainmedic.chat")
 WEIGHTS = (400, 700)
 """The weights of which Gradio ships whole fonts; those between lack letters."""
 CJK = ("Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "system-ui", "sans-serif")
@@ -52,6 +60,7 @@ TOKENS = {
 
 def make_pages(context: AppContext) -> FastAPI:
     """All pages in one application, to be run within its lifespan."""
+    mask_tracebacks()
     # No description of Gradio's routes: they are internal to the pages.
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     look = theme()
@@ -74,6 +83,19 @@ def make_pages(context: AppContext) -> FastAPI:
             max_file_size=limit,
         )
     return app
+
+
+def mask_tracebacks() -> None:
+    """Keep what exceptions say out of Gradio's tracebacks: it may be a text of somebody's."""
+    masked = SimpleNamespace(**{**vars(traceback), "print_exc": log_exception})
+    for module in (queueing, route_utils, routes, utils):
+        module.traceback = masked
+
+
+def log_exception() -> None:
+    error = sys.exception()
+    if error is not None:
+        log.error("an event of the pages failed\n%s", trace_of(error))
 
 
 def theme() -> gr.themes.Base:

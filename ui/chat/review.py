@@ -27,10 +27,10 @@ from trainmedic.kb.errors import InvalidRequest, NotFound, TrainmedicError
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.pages.page import PageError
 from trainmedic.service.storage.curation import UnresolvedView
+from trainmedic.ui.chat.audit import note
 from trainmedic.ui.chat.evidence import render
 from trainmedic.ui.chat.frame import header
 from trainmedic.ui.chat.markdown import page_html
-from trainmedic.ui.chat.noted import note
 from trainmedic.ui.chat.texts import LANGUAGES, Language, path_of, words
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.desk import desk_over, drafts_folder

@@ -8,6 +8,7 @@ from typing import Any
 
 from trainmedic.kb.model.place import Source
 from trainmedic.service.answer import Answer
+from trainmedic.service.answering import Executor
 from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
@@ -104,10 +105,10 @@ def stored_conversation(context: AppContext, answer_id: str, language: Language)
 
 
 async def restored(
-    context: AppContext, answer_id: str, session: Session, language: Language
+    context: AppContext, run: Executor, answer_id: str, session: Session, language: Language
 ) -> StoredConversation | None:
     """Restore the conversation up to an answer into ``session``; None if the answer is not stored."""
-    stored = await context.executor(lambda: stored_conversation(context, answer_id, language))
+    stored = await run(lambda: stored_conversation(context, answer_id, language))
     if stored is None:
         return None
     session.conversation = stored.answer.conversation_id

@@ -1,27 +1,40 @@
-"""Uploaded files: recognised before they are sent, read and deleted when they are."""
+"""Uploaded files: where they are, and that they are read once and deleted."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
 
 from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.kb.parse.compressed import expand
-from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.dialogue.request import safely_named
 
-PEEK = 200_000
-"""Bytes of a file that are used to recognise it before it is sent."""
+VARIABLE = "GRADIO_TEMP_DIR"
+"""Gradio reads its upload folder from the environment only."""
 
 
 _expected: Counter[str] = Counter()
 _lock = Lock()
+
+
+@contextmanager
+def upload_folder() -> Iterator[Path]:
+    """The folder that Gradio writes uploads to, before any of our code sees them: ours, and gone when we stop."""
+    earlier = os.environ.get(VARIABLE)
+    with tempfile.TemporaryDirectory(prefix="trainmedic-uploads-") as folder:
+        os.environ[VARIABLE] = folder
+        try:
+            yield Path(folder)
+        finally:
+            if earlier is None:
+                del os.environ[VARIABLE]
+            else:
+                os.environ[VARIABLE] = earlier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +48,7 @@ class WaitingFile:
     kind: str
     lines: int
     read: bool
-    index: int
+    index: int = 0
     side: str = ""
 
 
@@ -70,24 +83,6 @@ def _is_last(path: Path) -> bool:
     if remaining > 0:
         _expected[real] = remaining
     return remaining <= 0
-
-
-def recognise(path: str, number: int) -> WaitingFile | None:
-    """One waiting file as recognised; None if it is gone."""
-    try:
-        content = Path(path).read_bytes()
-    except OSError:
-        return None
-    if expanded := expand(content):
-        content = expanded.content
-    (safe,) = safely_named((Attachment(name=Path(path).name, content=b""),))
-    name = safe.name
-    start = content[:PEEK]
-    head = start[: start.rfind(b"\n") + 1] if len(content) > PEEK and b"\n" in start else start
-    (receipt,) = (
-        item for item in parse("", (Attachment(name=name, content=head),)).receipt.inputs if item.name == name
-    )
-    return WaitingFile(name=name, kind=receipt.kind, lines=lines_of(content), read=receipt.read, index=number)
 
 
 def lines_of(content: str | bytes) -> int:

@@ -15,26 +15,10 @@ from trainmedic.service.settings import Settings, load_settings
 
 def settings_of(options: argparse.Namespace) -> Settings:
     """The settings of file and environment, overridden by the verb's flags."""
-    return load_settings(_flags(options))
-
-
-def common_settings_of(options: argparse.Namespace) -> Settings:
-    """Those for everybody also where the setting `team` names a team: keys and the audit log are common to all."""
-    return load_settings({**_flags(options), "team": ""})
-
-
-def team_of(options: argparse.Namespace) -> str:
-    """The team that the command works for by its settings; empty: for everybody."""
-    common = common_settings_of(options)
-    own = settings_of(options).data_dir
-    return next((name for name in common.team_folders if own == common.of_team(name).data_dir), "")
-
-
-def _flags(options: argparse.Namespace) -> dict[str, object]:
     flags = {name: getattr(options, name, None) for name in Settings.model_fields}
     if flags.get("language") == "auto":
         flags["language"] = None
-    return flags
+    return load_settings(flags)
 
 
 def open_journal(options: argparse.Namespace) -> Callable[[str, str], None]:
@@ -42,16 +26,16 @@ def open_journal(options: argparse.Namespace) -> Callable[[str, str], None]:
 
     Call it before the action, so that nothing is done that cannot be noted.
     """
-    from trainmedic.service.storage.journal import Journal, JournalEntry
+    from trainmedic.service.access.audit_log import AuditEntry, AuditLog
     from trainmedic.ui.app import database_of
 
-    settings = common_settings_of(options)
+    settings = settings_of(options)
     if not settings.journal_days:
         return lambda action, target: None
-    journal = Journal(database_of(settings))
+    journal = AuditLog(database_of(settings))
 
     def note(action: str, target: str) -> None:
-        journal.add(JournalEntry(who="cli", action=action, target=target, result="done"))
+        journal.add(AuditEntry(who="cli", action=action, target=target, result="done"))
 
     return note
 

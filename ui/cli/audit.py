@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FREES_NOTHING = True
 EFFECTS = ("silent", "hang", "crash", "save", "resume", "memory", "slow", "log")
-FORMATS = ("text", "json", "sarif", "github", "gitlab", "osv")
+FORMATS = ("text", "json", "sarif", "github", "osv")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,17 +80,15 @@ def _formatted(view: AuditView, options: argparse.Namespace, language: str) -> s
         from trainmedic.kb.serialization import to_json
 
         return to_json(view, indent=2) + "\n"
-    if options.format in ("sarif", "gitlab", "osv"):
+    if options.format in ("sarif", "osv"):
         import json
 
-        from trainmedic.ui.present import gitlab, osv, sarif
+        from trainmedic.ui.present import osv, sarif
 
         if options.format == "osv":
             from datetime import UTC, datetime
 
             document: object = osv.records(view, datetime.now(UTC))
-        elif options.format == "gitlab":
-            document = gitlab.audit_report(view, with_possible=options.all)
         else:
             document = sarif.audit_log(view, with_possible=options.all)
         return json.dumps(document, ensure_ascii=False, indent=2) + "\n"

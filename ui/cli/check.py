@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="further file of the run, such as requirements.txt where only changed files are given; may be absent",
     )
-    parser.add_argument("--format", choices=("text", "json", "sarif", "github", "gitlab"), default="text")
+    parser.add_argument("--format", choices=("text", "json", "sarif", "github"), default="text")
     change = parser.add_mutually_exclusive_group()
     change.add_argument("--diff", action="store_true", help="show the patches")
     change.add_argument("--fix", action="store_true", help="apply the safe fixes in place")
@@ -90,13 +90,12 @@ def _formatted(view: ReportView, options: argparse.Namespace, language: str) -> 
         from trainmedic.kb.serialization import to_json
 
         return to_json(view, indent=2) + "\n"
-    if options.format in ("sarif", "gitlab"):
+    if options.format == "sarif":
         import json
 
-        from trainmedic.ui.present import gitlab, sarif
+        from trainmedic.ui.present import sarif
 
-        document = sarif.log(view) if options.format == "sarif" else gitlab.report(view)
-        return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+        return json.dumps(sarif.log(view), ensure_ascii=False, indent=2) + "\n"
     if options.format == "github":
         from trainmedic.ui.present import github
 

@@ -24,20 +24,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trainmedic.ingest.build import Related, Summary
-    from trainmedic.ingest.document import Document
+    from trainmedic.ingest.drafts.build import Related, Summary
     from trainmedic.ingest.drafts.draft import Draft
-    from trainmedic.ingest.drafts.drafting import Means
-    from trainmedic.ingest.drafts.reading import Choose
-    from trainmedic.ingest.sync import SyncSummary
+    from trainmedic.ingest.drafts.fields import Choose
+    from trainmedic.ingest.items import Document
+    from trainmedic.ingest.threads.stages import Executor
+    from trainmedic.ingest.threads.sync import SyncSummary
     from trainmedic.service.advisor import Advisor
     from trainmedic.service.ranking.knowledge import Knowledge
     from trainmedic.service.settings import Settings
 
 CHATS = ("slack", "lark")
 """Sources whose resolved threads become drafts: a chat is a team's own, a tracker may be that of a framework."""
-MOST_DRAFTS = 500
-"""Write-ups of one run that become drafts: what a person can review."""
 RELATED = 3
 """Cases that are proposed for a draft."""
 PROGRESS = 1_000
@@ -54,6 +52,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ray", action="store_true", help="read and embed by Ray Data, for a cluster (pip install 'trainmedic[bulk]')"
     )
+    parser.add_argument(
+        "--internal", action="store_true", help="of web pages: follow redirects of public pages into your network too"
+    )
     parser.add_argument("--full", action="store_true", help="read everything again, not only what changed")
     parser.add_argument("--since", default="", metavar="DATE", help="of defects: the earliest commit, as 2024-06-01")
     parser.add_argument("--json", action="store_true")
@@ -63,13 +64,10 @@ def run(options: argparse.Namespace) -> int:
     """Exit code 3 if nothing could be read."""
     if options.source == "defects":
         return _defects(options)
-    from trainmedic.ingest.build import build
-    from trainmedic.ingest.bulk.local import Local
-    from trainmedic.ingest.bulk.ray_data import RayData
-    from trainmedic.ingest.document import Discussion, Gone, Item, Raw
+    from trainmedic.ingest import pipeline
+    from trainmedic.ingest.drafts.drafting import Aids
+    from trainmedic.ingest.items import Options
     from trainmedic.ingest.sources import read
-    from trainmedic.ingest.sync import sync
-    from trainmedic.ingest.write_up import write_up
     from trainmedic.service.ranking.similar import mechanisms_near
     from trainmedic.ui import app, loading
     from trainmedic.ui.cli._service import settings_of
@@ -82,44 +80,44 @@ def run(options: argparse.Namespace) -> int:
     store = loading.threads_of(settings, knowledge.embedder)
     key = source_name(name, location)
     since = "" if options.full else store.checkpoint(key)
-    drafted = options.drafts or name in CHATS
-    articles: list[Raw] = []
-    gone: list[str] = []
-
-    def items() -> Iterator[Item]:
-        for item in read(name, location, since):
-            article = write_up(item) if isinstance(item, Discussion) and drafted else item
-            if isinstance(article, Raw) and len(articles) < MOST_DRAFTS:
-                articles.append(article)
-            elif isinstance(item, Gone):
-                gone.append(item.key)
-            yield item
 
     def progress(count: int) -> None:
         if count % PROGRESS == 0:
             print(f"{count} read", file=sys.stderr)
 
-    threads = sync(
+    outcome = pipeline.run(
         key,
-        items(),
+        read(name, Options(location=location, since=since, internal=options.internal)),
         store,
-        RayData(lambda: loading.embedder_of(settings).vectors) if options.ray else Local(knowledge.embedder.vectors),
+        _executor(options, settings, knowledge),
         lambda vector: mechanisms_near(vector, knowledge),
+        pipeline.Drafting(
+            folder=options.out or drafts_folder(settings),
+            related=_related(advisor),
+            aids=Aids(
+                cases={case.id: case for case in knowledge.cases.published},
+                choose=_chooser(settings) if settings.model_base_url else None,
+            ),
+            discussions=options.drafts or name in CHATS,
+        ),
         progress,
         complete=not since,
     )
-
-    drafts = build(
-        articles,
-        options.out or drafts_folder(settings),
-        _related(advisor),
-        source=key,
-        means=_means(knowledge, settings),
-        complete=not since and not threads.failures and len(articles) < MOST_DRAFTS,
-        gone=gone,
-    )
-    _write(threads, drafts, as_json=options.json)
+    _write(outcome.threads, outcome.drafts, as_json=options.json)
+    threads = outcome.threads
     return 3 if threads.failures and not (threads.added or threads.changed or threads.unchanged) else 0
+
+
+def _executor(options: argparse.Namespace, settings: Settings, knowledge: Knowledge) -> Executor:
+    from trainmedic.ui import loading
+
+    if options.ray:
+        from trainmedic.ingest.threads.executors import executor
+
+        return executor("ray")(lambda: loading.embedder_of(settings).vectors)
+    from trainmedic.ingest.threads.local import Local
+
+    return Local(knowledge.embedder.vectors)
 
 
 def _source_of(options: argparse.Namespace) -> tuple[str, str]:
@@ -142,15 +140,6 @@ def _related(advisor: Advisor) -> Related:
         return tuple(hit.case_id for hit in hits)
 
     return related
-
-
-def _means(knowledge: Knowledge, settings: Settings) -> Means:
-    from trainmedic.ingest.drafts.contradictions import Reference
-    from trainmedic.ingest.drafts.drafting import Means
-
-    cases = {case.id: case for case in knowledge.cases.published}
-    reference = Reference(cases=cases, rules=knowledge.rules, defects=knowledge.defects)
-    return Means(knowledge=reference, choose=_chooser(settings) if settings.model_base_url else None)
 
 
 def _chooser(settings: Settings) -> Choose:
@@ -225,7 +214,7 @@ def _defects(options: argparse.Namespace) -> int:
         raise InvalidRequest("name the checkouts, and the file of the candidates", hint="--out FILE.jsonl")
     for checkout in options.location:
         if not Path(checkout).is_dir():
-            raise InvalidRequest(f"{checkout} is no folder")
+            raise InvalidRequest(f"{checkout} is not a directory")
         history = History(Path(checkout))
         if not history.releases:
             raise InvalidRequest(f"{checkout} has no releases", hint="a full git checkout with its tags is needed")

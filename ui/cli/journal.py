@@ -20,12 +20,12 @@ def run(options: argparse.Namespace) -> int:
     import json
     from dataclasses import asdict
 
-    from trainmedic.service.storage.journal import Journal
+    from trainmedic.service.access.audit_log import AuditLog
     from trainmedic.ui.app import database_of
-    from trainmedic.ui.cli._service import common_settings_of
+    from trainmedic.ui.cli._service import settings_of
 
     since = datetime.now(UTC) - options.since if options.since else None
-    listed = Journal(database_of(common_settings_of(options))).entries(options.who, since, options.top)
+    listed = AuditLog(database_of(settings_of(options))).entries(options.who, since, options.top)
     for item in listed:
         at, entry = item.at.isoformat(timespec="seconds"), item.entry
         if options.json:

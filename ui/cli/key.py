@@ -1,7 +1,7 @@
 """Make, list, rotate and revoke API keys. A secret is shown once; the database has only its digest.
 
 new NAME    a key of its own for a person or a program: --scope read (the knowledge and stored answers),
-            ask (questions and checks too) or admin (everything); --team: it sees that team's knowledge too
+            ask (questions and checks too) or admin (everything)
 list        all keys, without their secrets
 rotate ID   a new secret for the same key, which keeps its conversations; the old one works for --grace
 revoke ID   end a key; a running service notices within seconds
@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trainmedic.service.storage.keys import ApiKey
+    from trainmedic.service.access.keys import ApiKey
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
@@ -26,7 +26,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument("name")
     new.add_argument("--scope", choices=("read", "ask", "admin"), default="ask")
     new.add_argument("--limit", default="", metavar="N/PERIOD", help="its own rate limit, such as 600/minute")
-    new.add_argument("--team", default="", help="one of the setting teams; its knowledge is seen by nobody else")
     new.add_argument("--expires", type=period, metavar="PERIOD", help="how long it is valid, such as 90d (for ever)")
     actions.add_parser("list", help="all keys").add_argument("--json", action="store_true")
     rotate = actions.add_parser("rotate", help="a new secret for a key")
@@ -38,32 +37,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from trainmedic.kb.errors import InvalidRequest, InvalidSettings
     from trainmedic.kb.serialization import to_json
-    from trainmedic.service.api.limits import item_of
-    from trainmedic.service.storage.keys import KeyStore
+    from trainmedic.service.access.keys import KeyStore
+    from trainmedic.service.access.limits import item_of
     from trainmedic.ui.app import database_of
-    from trainmedic.ui.cli._service import common_settings_of, open_journal, team_of
+    from trainmedic.ui.cli._service import open_journal, settings_of
 
-    # `--team` is the key's, and no setting of the command.
-    wanted, options.team = getattr(options, "team", ""), None
-    if team := team_of(options):
-        raise InvalidSettings(
-            "keys are common to all teams: unset the setting team (TRAINMEDIC_TEAM)",
-            hint=f"trainmedic key new NAME --team {team}",
-        )
-    settings = common_settings_of(options)
+    settings = settings_of(options)
     keys, note, now = KeyStore(database_of(settings)), open_journal(options), datetime.now(UTC)
 
     if options.action == "new":
         if options.limit:
             item_of("--limit", options.limit)
         expires = now + options.expires if options.expires else None
-        if wanted and wanted not in settings.team_folders:
-            raise InvalidRequest(f"unknown team {wanted!r}", hint="see the setting teams")
-        key, secret = keys.new(
-            options.name, options.scope, rate_limit=options.limit, team=wanted, expires_at=expires, now=now
-        )
+        key, secret = keys.new(options.name, options.scope, rate_limit=options.limit, expires_at=expires, now=now)
         note(f"key {options.action}", key.id)
         _show(key, secret)
     elif options.action == "rotate":
@@ -80,8 +67,7 @@ def run(options: argparse.Namespace) -> int:
         for key in keys.all():
             expires = f"until {key.expires_at.date()}" if key.expires_at else ""
             line = f"{key.id}  {key.scope:5}  {key.state(now):7}  {key.created_at.date()}  {key.name}"
-            team = f"team {key.team}" if key.team else ""
-            print("  ".join(filter(None, (line, team, key.rate_limit, expires))))
+            print("  ".join(filter(None, (line, key.rate_limit, expires))))
     return 0
 
 
@@ -106,6 +92,5 @@ def _fields(key: ApiKey, now: datetime) -> dict[str, object]:
         "scope": key.scope,
         "state": key.state(now),
         "rate_limit": key.rate_limit,
-        "team": key.team,
         **{name: at.isoformat(timespec="seconds") if at else None for name, at in times.items()},
     }

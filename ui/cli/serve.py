@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         import uvicorn
         from uvicorn.config import LOGGING_CONFIG
 
-        from trainmedic.service.api.proxies import trusted_hosts
+        from trainmedic.service.access.proxies import trusted_hosts
         from trainmedic.ui.app import build_app
         from trainmedic.ui.cli._service import settings_of
         from trainmedic.ui.connections import Connections, protocol_of, room

@@ -31,10 +31,10 @@ def run(options: argparse.Namespace) -> int:
     if options.manifest:
         from importlib.resources import files
 
-        sys.stdout.write((files("trainmedic.ui.slack") / "manifest.yaml").read_text(encoding="utf-8"))
+        sys.stdout.write((files("trainmedic.ui.channels.slack") / "manifest.yaml").read_text(encoding="utf-8"))
         return 0
+    from trainmedic.ui.channels.slack import configured
     from trainmedic.ui.cli._service import settings_of
-    from trainmedic.ui.slack import configured
 
     settings = settings_of(options)
     if not configured(settings):
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _by_socket(settings: Settings) -> None:
     from trainmedic.ui.app import build_service
-    from trainmedic.ui.slack.bot import SlackBot
+    from trainmedic.ui.channels.slack.bot import SlackBot
 
     service = build_service(settings)
     stop = asyncio.Event()
@@ -75,7 +75,7 @@ def _by_http(settings: Settings) -> None:
     from fastapi import FastAPI
 
     from trainmedic.ui.app import build_service
-    from trainmedic.ui.slack.lifecycle import SlackService
+    from trainmedic.ui.channels.slack.service import SlackService
 
     service = build_service(settings)
     slack = SlackService(service.context)

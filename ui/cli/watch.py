@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 
 from trainmedic.kb.errors import InvalidRequest, InvalidSettings, NotFound
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.observers.formats import FORMATS
 from trainmedic.ui.cli import FAILED, FINDINGS
 from trainmedic.ui.cli._input import STDIN, STDIN_NAME, attachments, key_of, language_of
 
@@ -52,10 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--webhook",
         metavar="URL",
-        help="post the diagnosis there: to a group's robot, PagerDuty or Alertmanager as these want it, else as JSON",
-    )
-    parser.add_argument(
-        "--webhook-format", metavar="FORMAT", choices=FORMATS, help=f"of --webhook: {', '.join(FORMATS)}"
+        help="post the diagnosis there: as JSON to http(s), else to a service that the package apprise knows",
     )
     parser.add_argument("--server", metavar="URL", help="ask this service instead of the installed knowledge")
     parser.add_argument("--key", metavar="KEY_FILE", help="file with the key of that service")
@@ -109,7 +105,7 @@ def notifier(options: argparse.Namespace, settings: Settings) -> Notifier:
         url, public = settings.slack_api_url, settings.public_url
         notifiers.append(notify.to_slack(options.slack, token, url, public_url=public, buttons=bool(options.server)))
     if options.webhook:
-        notifiers.append(notify.to_webhook(options.webhook, options.webhook_format))
+        notifiers.append(notify.to_webhook(options.webhook, settings.webhook_secret.get_secret_value()))
     return notify.all_of(notifiers)
 
 

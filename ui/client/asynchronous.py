@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import httpx
 from httpx_sse import EventSource
@@ -45,9 +45,14 @@ from trainmedic.ui.client.requests import (
 )
 
 T = TypeVar("T")
-Page = TypeVar("Page", CasePage, MechanismPage, RulePage)
+Item = TypeVar("Item", covariant=True)
 PAGE_SIZE = 100
 """Items fetched at once; the service allows 200."""
+
+
+class Page(Protocol[Item]):
+    @property
+    def items(self) -> Sequence[Item]: ...
 
 
 class AsyncClient:
@@ -94,7 +99,7 @@ class AsyncClient:
     ) -> Answer:
         """Find out why a run is broken. ``attachments`` maps names to contents, see `read_files`."""
         body = ask_body(question, attachments, conversation_id, language, top_k, mode)
-        return await self._send(Call(method="POST", path="/v1/ask", kind=Answer, body=body))
+        return await self._post(Answer, "/v1/ask", **body)
 
     async def stream(
         self,
@@ -123,8 +128,7 @@ class AsyncClient:
 
     async def check(self, attachments: Files, *, language: PageLanguage = "en") -> Report:
         """Run the rules alone on the files of one run; nothing is stored."""
-        body = {"attachments": files(attachments), "language": language}
-        return await self._send(Call(method="POST", path="/v1/check", kind=Report, body=body))
+        return await self._post(Report, "/v1/check", attachments=files(attachments), language=language)
 
     async def audit(
         self,
@@ -139,19 +143,12 @@ class AsyncClient:
 
         ``good`` are the package lists of an environment that works, ``possible`` also clears what may be there.
         """
-        body = {
-            "attachments": files(attachments),
-            "good": files(good),
-            "question": question,
-            "possible": possible,
-            "language": language,
-        }
-        return await self._send(Call(method="POST", path="/v1/audit", kind=Audit, body=body))
+        body = {"attachments": files(attachments), "good": files(good), "question": question}
+        return await self._post(Audit, "/v1/audit", **body, possible=possible, language=language)
 
     async def diff(self, good: Files, bad: Files, *, language: PageLanguage = "en") -> Diff:
         """What differs between the files of a run that works and of one that fails; nothing is stored."""
-        body = {"good": files(good), "bad": files(bad), "language": language}
-        return await self._send(Call(method="POST", path="/v1/diff", kind=Diff, body=body))
+        return await self._post(Diff, "/v1/diff", good=files(good), bad=files(bad), language=language)
 
     async def search(
         self,
@@ -165,76 +162,51 @@ class AsyncClient:
     ) -> Hits:
         """The cases nearest to a text."""
         filters = without_none({"framework": framework, "family": family, "kind": kind})
-        body = {"query": query, "top_k": top_k, "filters": filters, "language": language}
-        return await self._send(Call(method="POST", path="/v1/search", kind=Hits, body=body))
+        return await self._post(Hits, "/v1/search", query=query, top_k=top_k, filters=filters, language=language)
 
-    async def cases(
+    def cases(
         self, *, framework: str | None = None, family: str | None = None, language: PageLanguage = "en"
     ) -> AsyncGenerator[CaseSummary, None]:
         """All cases by id, fetched page by page."""
-        filters = {"framework": framework, "family": family, "language": language}
-        async for page in self._pages(CasePage, "/v1/cases", filters):
-            for item in page.items:
-                yield item
+        return self._all(CasePage, "/v1/cases", framework=framework, family=family, language=language)
 
     async def case(self, case_id: str, *, language: PageLanguage = "en") -> CaseDocument:
-        path = f"/v1/cases/{segment(case_id)}"
-        return await self._send(Call(method="GET", path=path, kind=CaseDocument, params={"language": language}))
+        return await self._get(CaseDocument, f"/v1/cases/{segment(case_id)}", language=language)
 
-    async def mechanisms(
+    def mechanisms(
         self, *, family: str | None = None, language: PageLanguage = "en"
     ) -> AsyncGenerator[MechanismSummary, None]:
         """All mechanisms by id, fetched page by page."""
-        filters = {"family": family, "language": language}
-        async for page in self._pages(MechanismPage, "/v1/mechanisms", filters):
-            for item in page.items:
-                yield item
+        return self._all(MechanismPage, "/v1/mechanisms", family=family, language=language)
 
     async def mechanism(self, mechanism_id: str, *, language: PageLanguage = "en") -> MechanismDocument:
-        path = f"/v1/mechanisms/{segment(mechanism_id)}"
-        return await self._send(Call(method="GET", path=path, kind=MechanismDocument, params={"language": language}))
+        return await self._get(MechanismDocument, f"/v1/mechanisms/{segment(mechanism_id)}", language=language)
 
-    async def rules(
+    def rules(
         self, *, framework: str | None = None, language: PageLanguage = "en"
     ) -> AsyncGenerator[RuleSummary, None]:
         """All rules by id, fetched page by page."""
-        async for page in self._pages(RulePage, "/v1/rules", {"framework": framework, "language": language}):
-            for item in page.items:
-                yield item
+        return self._all(RulePage, "/v1/rules", framework=framework, language=language)
 
     async def rule(self, rule_id: str, *, language: PageLanguage = "en") -> RuleDocument:
-        path = f"/v1/rules/{segment(rule_id)}"
-        return await self._send(Call(method="GET", path=path, kind=RuleDocument, params={"language": language}))
+        return await self._get(RuleDocument, f"/v1/rules/{segment(rule_id)}", language=language)
 
     async def feedback(self, answer_id: str, reaction: Reaction, *, reason: str = "", comment: str = "") -> None:
         """Say whether an answer helped; a second call replaces the first."""
         body = {"answer_id": answer_id, "reaction": reaction, "reason": reason, "comment": comment}
-        await self._send(Call(method="POST", path="/v1/feedback", kind=FeedbackReceipt, body=body))
+        await self._post(FeedbackReceipt, "/v1/feedback", **body)
 
     async def answer(self, answer_id: str) -> Answer:
         """A stored answer."""
-        return await self._send(Call(method="GET", path=f"/v1/answers/{segment(answer_id)}", kind=Answer))
+        return await self._get(Answer, f"/v1/answers/{segment(answer_id)}")
 
-    async def conversations(self) -> AsyncGenerator[ConversationSummary, None]:
+    def conversations(self) -> AsyncGenerator[ConversationSummary, None]:
         """The conversations of this key, the latest first, fetched page by page."""
-        offset, more = 0, True
-        while more:
-            params = {"offset": str(offset), "limit": str(PAGE_SIZE)}
-            page = await self._send(Call(method="GET", path="/v1/conversations", kind=ConversationPage, params=params))
-            for item in page.items:
-                yield item
-            offset, more = offset + len(page.items), len(page.items) == PAGE_SIZE
+        return self._all(ConversationPage, "/v1/conversations")
 
-    async def conversation(self, conversation_id: str) -> AsyncGenerator[ConversationTurn, None]:
+    def conversation(self, conversation_id: str) -> AsyncGenerator[ConversationTurn, None]:
         """What was asked in a conversation of this key, oldest first, fetched page by page."""
-        path, kind = f"/v1/conversations/{segment(conversation_id)}", ConversationDocument
-        offset, more = 0, True
-        while more:
-            params = {"offset": str(offset), "limit": str(PAGE_SIZE)}
-            page = await self._send(Call(method="GET", path=path, kind=kind, params=params))
-            for item in page.items:
-                yield item
-            offset, more = offset + len(page.items), len(page.items) == PAGE_SIZE
+        return self._all(ConversationDocument, f"/v1/conversations/{segment(conversation_id)}")
 
     async def delete_conversation(self, conversation_id: str) -> None:
         """Delete a conversation with its answers, its feedback and what others went on with from its links."""
@@ -248,18 +220,21 @@ class AsyncClient:
 
     async def version(self) -> Versions:
         """The versions of the service and its knowledge."""
-        return await self._send(Call(method="GET", path="/version", kind=Versions))
+        return await self._get(Versions, "/version")
 
-    async def _pages(
-        self, kind: type[Page], path: str, filters: Mapping[str, str | None]
-    ) -> AsyncGenerator[Page, None]:
-        offset, total = 0, 1
-        while offset < total:
-            params = {**without_none(filters), "offset": str(offset), "limit": str(PAGE_SIZE)}
-            page = await self._send(Call(method="GET", path=path, kind=kind, params=params))
-            yield page
-            # An empty page ends it, whatever total the service claims.
-            offset, total = offset + len(page.items), page.total if page.items else 0
+    async def _get(self, kind: type[T], path: str, **params: str | None) -> T:
+        return await self._send(Call(method="GET", path=path, kind=kind, params=without_none(params)))
+
+    async def _post(self, kind: type[T], path: str, **body: Any) -> T:
+        return await self._send(Call(method="POST", path=path, kind=kind, body=body))
+
+    async def _all(self, kind: type[Page[T]], path: str, **filters: str | None) -> AsyncGenerator[T, None]:
+        offset, more = 0, True
+        while more:
+            page = await self._get(kind, path, **filters, offset=str(offset), limit=str(PAGE_SIZE))
+            for item in page.items:
+                yield item
+            offset, more = offset + len(page.items), len(page.items) == PAGE_SIZE
 
     async def _send(self, call: Call[T]) -> T:
         with self._failures():

@@ -27,8 +27,8 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.render import render_cause, render_rule
 from trainmedic.kb.trace import trace_of
+from trainmedic.service.access.principals import ANYBODY
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.api.access import ANYBODY
 from trainmedic.service.api.resources import Hits
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.mcp.local_files import LocalFiles

@@ -1,5 +1,7 @@
-"""Where the vectors of threads are stored and searched. Each module here is one engine, named as in the setting
-``vector_store``: ``faiss`` (in the data folder, the default), ``milvus:URI``, ``postgres:URL``.
+"""Where the vectors of threads are stored and searched, by the scheme of the setting ``vector_store``.
+
+``faiss`` is in the data folder. Others are entry points of the group `GROUP`: the name is the scheme, and the value a
+function of the setting's part after the colon, the folder for data, and the dimension.
 
 Writes are idempotent by id, so that a killed writer is repaired by running it again; what a search returns of threads
 that are no longer there is for the caller to leave out.
@@ -7,9 +9,8 @@ that are no longer there is for the caller to leave out.
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Sequence
-from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Protocol
 
@@ -18,6 +19,8 @@ import numpy.typing as npt
 
 from trainmedic.kb.errors import InvalidSettings
 
+GROUP = "trainmedic.engines"
+FAISS = EntryPoint("faiss", f"{__name__}.faiss:open_engine", GROUP)
 Array = npt.NDArray[np.float32]
 
 
@@ -47,22 +50,19 @@ class VectorEngine(Protocol):
         ...
 
 
-def names() -> tuple[str, ...]:
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
-
-
 def engine(setting: str, folder: Path, dimension: int) -> VectorEngine:
     """The engine of a setting. Raises `InvalidSettings` for an unknown one, or if its package is not installed."""
-    name, _, location = setting.partition(":")
-    if name not in names():
-        raise InvalidSettings(f"vector_store: no engine {name!r}", hint=f"one of: {', '.join(names())}")
+    scheme, _, location = setting.partition(":")
+    registered = {entry.name: entry for entry in (FAISS, *entry_points(group=GROUP))}
+    if scheme not in registered:
+        raise InvalidSettings(f"vector_store: no engine {scheme!r}", hint=f"one of: {', '.join(sorted(registered))}")
     try:
-        module = import_module(f"{__name__}.{name}")
+        open_engine = registered[scheme].load()
     except ModuleNotFoundError as error:
         raise InvalidSettings(
-            f"vector_store: {error.name} is not installed", hint=f"pip install 'trainmedic[{name}]'"
+            f"vector_store: {error.name} is not installed", hint=f"pip install 'trainmedic[{scheme}]'"
         ) from error
-    opened: VectorEngine = module.open_engine(location, folder, dimension)
+    opened: VectorEngine = open_engine(location, folder, dimension)
     return opened
 
 

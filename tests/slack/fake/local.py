@@ -35,7 +35,6 @@ from tests.slack.fake.model import (
     Said,
     SlackFile,
     Stream,
-    User,
 )
 from tests.slack.fake.payloads import (
     callback,
@@ -238,12 +237,6 @@ class LocalSlack:
         return await self.post(url, {"type": "url_verification", "challenge": "local"})
 
     # ── what users do ────────────────────────────────────────────────────────────────────────────────────────────────
-    def add_user(self, name: str, *, locale: str = "en-US") -> str:
-        """A new user; their id."""
-        user = User(id=self.world.new_id("U"), name=name, locale=locale)
-        self.world.users[user.id] = user
-        return user.id
-
     def add_channel(self, name: str) -> str:
         """A new channel with Ann and the bot; its id."""
         members = frozenset({ANN, BOT_USER})
@@ -313,11 +306,6 @@ class LocalSlack:
         message = self.message(ts)
         self.world.messages.remove(message)
         return self.event(hidden_event(self.world, "deleted", message))
-
-    def opens(self, user: str = ANN) -> Delivery:
-        """A user opens the conversation with the app."""
-        channel = self.world.dm_of(user).id
-        return self.event({"type": "app_home_opened", "user": user, "channel": channel, "tab": "messages"})
 
     def stops(self, ts: str, user: str = ANN) -> Delivery:
         """A user presses Slack's Stop button on a stream; Slack ends the stream before the bot hears of it."""

@@ -279,16 +279,6 @@ def session_status(workspace: Workspace, args: Json) -> Json:
     return {}
 
 
-@method("assistant.threads.setSuggestedPrompts", "channel_id", "prompts", scope="assistant:write")
-def suggested_prompts(workspace: Workspace, args: Json) -> Json:
-    if workspace.joined(args["channel_id"]).kind != "im":
-        raise Refused("channel_type_not_supported")
-    prompts = args["prompts"]
-    if not 1 <= len(prompts) <= 4 or not all(prompt.get("title") and prompt.get("message") for prompt in prompts):
-        raise Refused("invalid_arguments", "prompts: 1 to 4, each with a title and a message")
-    return {}
-
-
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 @method("conversations.replies", "channel", "ts", per_minute=50, scope="")
 def replies(workspace: Workspace, args: Json) -> Json:
@@ -312,12 +302,3 @@ def replies(workspace: Workspace, args: Json) -> Json:
     more = start + limit < len(messages)
     cursor = base64.b64encode(str(start + limit).encode()).decode() if more else ""
     return {"messages": wired, "has_more": more, "response_metadata": {"next_cursor": cursor}}
-
-
-@method("users.info", "user", scope="users:read")
-def user_info(workspace: Workspace, args: Json) -> Json:
-    user = workspace.users.get(args["user"])
-    if user is None:
-        raise Refused("user_not_found")
-    locale = {"locale": user.locale} if args.get("include_locale") in ("1", True, "true") else {}
-    return {"user": {"id": user.id, "team_id": TEAM, "name": user.name, **locale}}

@@ -68,7 +68,6 @@ class Refused(Exception):
 class User:
     id: str
     name: str
-    locale: str = "en-US"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ import pytest
 
 from tests.fake_model import Reply
 from tests.ui.chat.conftest import Served, Tab, serving, status_of, wait_until
-from trainmedic.ingest.build import build
-from trainmedic.ingest.document import Raw
+from trainmedic.ingest.drafts.build import build
+from trainmedic.ingest.items import Raw
 from trainmedic.ingest.review.store import load_review
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.ui.chat.follow import applied

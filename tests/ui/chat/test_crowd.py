@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import pytest
 
+from trainmedic.service.access.slots import Worker
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Section
 from trainmedic.service.answering import Delta, Draft, Executor, Parts
-from trainmedic.service.api.routes import Worker
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.context import AppContext

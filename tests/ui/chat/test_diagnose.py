@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -12,28 +12,32 @@ from typing import Any, TypeVar
 import pytest
 
 from trainmedic.kb.errors import InvalidRequest
+from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.pipeline import parse
+from trainmedic.service.access.audit_log import AuditLog
+from trainmedic.service.access.gate import Gate
+from trainmedic.service.access.principals import Principal
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
-from trainmedic.service.api.access import Principal
-from trainmedic.service.api.gate import Gate
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
-from trainmedic.service.storage.journal import Journal
 from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.chat.texts import examples, words
 from trainmedic.ui.context import AppContext
 
 pytest.importorskip("gradio", reason="the pages need the extra 'serve'")
 
-from gradio import skip
+from gradio import queueing, route_utils, routes, skip, utils
 
 from trainmedic.ui.chat.diagnose import DiagnosePage
+from trainmedic.ui.chat.pages import mask_tracebacks
 from trainmedic.ui.chat.session import Session
-from trainmedic.ui.chat.uploads import lines_of, read_uploads, recognise
+from trainmedic.ui.chat.uploads import lines_of, read_uploads
+from trainmedic.ui.chat.waiting import Recogniser, recognise
 
 T = TypeVar("T")
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
@@ -188,8 +192,8 @@ def test_the_reader_who_asked_deletes_the_conversation_and_nobody_else(knowledge
 
 
 def test_whoever_brings_an_answer_back_to_a_page_or_votes_on_it_is_in_the_audit_log(advisor: Advisor) -> None:
-    journal = Journal(open_database("sqlite://"))
-    page = page_of(advisor, TemplateAnswerer(advisor), Gate(Settings(), journal=journal))
+    journal = AuditLog(open_database("sqlite://"))
+    page = page_of(advisor, TemplateAnswerer(advisor), Gate(Settings(), audit_log=journal))
     answer = advisor.ask(Ask(question="loss is nan", owner="key:1"))
     alice = Principal(id="key:1", name="alice", scope="ask")
     scope = {"client": ("10.0.0.1", 1), "headers": [], "state": {"principal": alice}}
@@ -214,6 +218,42 @@ def test_who_did_not_ask_does_not_vote(advisor: Advisor) -> None:
     assert advisor.memory.history.feedback(other.id) is None
 
 
+@pytest.mark.parametrize(
+    ("browser", "address", "conversation", "allowed"),
+    [
+        ("browser:a", "10.0.0.1", "browser:a", True),
+        ("browser:b", "127.0.0.1", "browser:a", False),
+        ("browser:b", "10.0.0.1", "", False),
+        ("browser:b", "127.0.0.1", "", True),
+        ("", "10.0.0.1", "browser:a", False),
+    ],
+)
+def test_without_keys_the_browser_that_asked_deletes(
+    browser: str, address: str, conversation: str, allowed: bool, advisor: Advisor
+) -> None:
+    page = page_of(advisor, TemplateAnswerer(advisor))
+    answer = advisor.ask(Ask(question="loss is nan", owner=conversation))
+    scope = {"client": (address, 1), "headers": [], "state": {"owner": browser}}
+    request: Any = SimpleNamespace(request=SimpleNamespace(scope=scope))
+    event: Any = SimpleNamespace(answer=answer.id)
+    changes = asyncio.run(page.forgotten(Session(), event, request))
+    assert (words("en")["delete_not_yours"] in " ".join(map(str, changes.values()))) != allowed
+    assert (advisor.memory.answer(answer.id) is None) == allowed
+
+
+def test_the_frameworks_tracebacks_hold_nothing_of_what_exceptions_say(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mask_tracebacks()
+    for module in (queueing, route_utils, routes, utils):
+        try:
+            raise ValueError(TOKEN)
+        except ValueError:
+            module.traceback.print_exc()
+    assert len(caplog.records) == 4
+    assert TOKEN not in caplog.text + capsys.readouterr().err
+
+
 def test_a_second_question_goes_on_with_the_conversation(advisor: Advisor) -> None:
     session = Session()
     page = page_of(advisor, TemplateAnswerer(advisor))
@@ -236,20 +276,62 @@ def test_an_upload_is_read_once_and_leaves_nothing_behind(tmp_path: Path) -> Non
     folder = tmp_path / "a1b2"
     folder.mkdir()
     (folder / "train.log").write_bytes(b"{'loss': nan, 'epoch': 0.1}\n")
-    seen = recognise(str(folder / "train.log"), 0)
+    seen = recognise(str(folder / "train.log"), parse)
     assert seen is not None
     assert (seen.name, seen.kind, seen.lines) == ("train.log", "log", 1)
     (file,) = read_uploads([str(folder / "train.log")])
     assert (file.name, file.content) == ("train.log", b"{'loss': nan, 'epoch': 0.1}\n")
     assert list(tmp_path.iterdir()) == []
-    assert recognise(str(folder / "train.log"), 0) is None
+    assert recognise(str(folder / "train.log"), parse) is None
     assert read_uploads([str(folder / "train.log")]) == ()
+
+
+def test_a_waiting_file_is_read_once_by_the_bounded_reader_and_counts_as_a_question(
+    advisor: Advisor, tmp_path: Path
+) -> None:
+    read: list[str] = []
+
+    def reader(text: str, attachments: Sequence[Attachment]) -> Evidence:
+        read.extend(file.name for file in attachments)
+        return parse(text, attachments)
+
+    bounded = Advisor(advisor.knowledge, read=reader)
+    settings = Settings(require_key=True, rate_limit_ask="2/hour")
+    page = page_of(bounded, TemplateAnswerer(bounded), Gate(settings))
+    paths = [tmp_path / f"{number}.log" for number in range(4)]
+    for path in paths:
+        path.write_text("{'loss': 0.5}\n", encoding="utf-8")
+    alice = Principal(id="key:1", name="alice", scope="ask")
+    scope = {"client": ("10.0.0.1", 1), "headers": [], "state": {"principal": alice, "owner": alice.id}}
+    request: Any = SimpleNamespace(request=SimpleNamespace(scope=scope))
+
+    def chips(*given: Path) -> str:
+        value = {"text": "", "files": list(map(str, given))}
+        return str(asyncio.run(page.received(value, Session(), request)))
+
+    for _ in range(3):
+        assert "1.log" in chips(*paths[:2])
+    assert read == ["0.log", "1.log"], "a change event repeats all files, and other tabs may name them"
+    assert "2.log" in chips(*paths[:3])
+    assert "3.log" not in chips(*paths), "two questions an hour"
+    assert read == ["0.log", "1.log", "2.log"]
+
+
+def test_no_file_is_begun_after_the_deadline(tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"{number}.log") for number in range(3)]
+    for path in paths:
+        Path(path).write_text("loss nan\n", encoding="utf-8")
+    recogniser = Recogniser(lambda: parse)
+    assert asyncio.run(recogniser.recognised(paths, run_inline, -1)) == []
+    assert [file.index for file in asyncio.run(recogniser.recognised(paths, run_inline, 60))] == [0, 1, 2]
+    Path(paths[1]).unlink()
+    assert [file.index for file in asyncio.run(recogniser.recognised(paths, run_inline, -1))] == [0, 2]
 
 
 def test_a_large_file_is_recognised_by_its_beginning_and_counted_whole(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text("{'loss': 0.5, 'grad_norm': 1.0}\n" * 60_000, encoding="utf-8")
-    seen = recognise(str(path), 0)
+    seen = recognise(str(path), parse)
     assert seen is not None
     assert (seen.kind, seen.lines) == ("log", 60_000)
 

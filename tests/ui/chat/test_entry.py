@@ -3,71 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from pydantic import SecretStr
+from sqlalchemy.engine import Engine
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
+from trainmedic.service.access.cookies import (
+    BROWSER,
+    SESSION,
+    Cookies,
+    browser_id,
+    cookie,
+    form_of,
+    own_path,
+    same_site,
+)
+from trainmedic.service.access.gate import Gate
+from trainmedic.service.access.keys import KeyStore, SessionStore
+from trainmedic.service.access.principals import Access
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.database import open_database
 from trainmedic.ui.chat.app import HEADERS, Shell
-from trainmedic.ui.chat.entry import COOKIE, LASTS_S, Entry, form_of, own_path, same_site
+from trainmedic.ui.chat.guard import Tabs
 from trainmedic.ui.chat.mount import LastMount, Receive, Scope, Send
 from trainmedic.ui.chat.texts import words
 from trainmedic.ui.context import AppContext
 
 PAGE = {"Accept": "text/html"}
-NOW = 1_900_000_000.0
 
 
-def cookie(value: str) -> dict[bytes, bytes]:
-    return {b"cookie": f"other=1; {COOKIE}={value}".encode()}
-
-
-def session(entry: Entry, key: str = "one", now: float = NOW) -> str:
-    made = entry.session(key, now)
-    assert made is not None
-    return made
-
-
-def test_without_keys_everybody_is_let_in() -> None:
-    assert Entry(frozenset()).admits({})
-
-
-def test_a_shown_key_opens_until_the_session_ends() -> None:
-    entry = Entry(frozenset({"one", "two"}))
-    value = session(entry)
-    assert "one" not in value
-    assert entry.admits(cookie(value), NOW + LASTS_S - 1)
-    assert not entry.admits(cookie(value), NOW + LASTS_S)
-    assert entry.session("three", NOW) is None
-
-
-def test_a_session_ends_when_its_key_is_taken_away() -> None:
-    value = session(Entry(frozenset({"one", "two"})))
-    assert not Entry(frozenset({"two"})).admits(cookie(value), NOW)
-
-
-@pytest.mark.parametrize("value", ["", ".", "9999999999.", "9999999999.0000", "x.y", "９９９.a", "99999999999999.a"])
-def test_no_made_up_session_opens(value: str) -> None:
-    assert not Entry(frozenset({"one"})).admits({b"cookie": f"{COOKIE}={value}".encode()}, NOW)
-
-
-def test_a_session_cannot_be_made_longer() -> None:
-    entry = Entry(frozenset({"one"}))
-    _, _, signed = session(entry).partition(".")
-    assert not entry.admits(cookie(f"{int(NOW) + 10 * LASTS_S}.{signed}"), NOW)
-
-
-def test_the_bearer_key_of_the_api_opens_the_pages_too() -> None:
-    entry = Entry(frozenset({"one"}))
-    assert entry.admits({b"authorization": b"Bearer one"})
-    assert not entry.admits({b"authorization": b"Bearer two"})
-    assert not entry.admits({b"authorization": b"Basic one"})
+SHARED = "a-key-of-the-settings"
 
 
 @pytest.mark.parametrize(
@@ -94,23 +66,48 @@ def test_only_our_own_pages_change_something() -> None:
     assert not same_site({b"origin": b"http://["}, ours)
 
 
-def test_a_cookie_of_another_program_on_this_host_shuts_nobody_out() -> None:
-    entry = Entry(frozenset({"one"}))
-    value = session(entry)
+def test_a_cookie_of_another_program_on_this_host_hides_none_of_ours() -> None:
     for other in ('settings={"a": [1, 2]}', 'x="unclosed', "\xe4=1", "a b=c", "=", "$Version=1"):
-        assert entry.admits({b"cookie": f"{other}; {COOKIE}={value}; {other}".encode("latin-1")}, NOW)
+        headers = {b"cookie": f"{other}; {SESSION}=secret; {other}".encode("latin-1")}
+        assert cookie(headers, SESSION) == "secret"
+
+
+@pytest.mark.parametrize(
+    ("public_url", "scheme", "secure"),
+    [("", "http", False), ("", "https", True), ("https://medic.example", "http", True), ("http://x", "http", False)],
+)
+@pytest.mark.parametrize("name", [SESSION, BROWSER])
+def test_over_https_a_cookie_goes_over_https_to_this_host_alone(
+    name: str, public_url: str, scheme: str, secure: bool
+) -> None:
+    cookies, scope = Cookies(public_url), {"scheme": scheme, "headers": []}
+    pair, *attributes = cookies.header(scope, name, "secret", 60).split("; ")
+    assert pair == (f"__Host-{name}=secret" if secure else f"{name}=secret")
+    assert ("Secure" in attributes) == secure
+    assert {"Path=/", "HttpOnly"} <= set(attributes)
+    sent = f"__Host-{name}=prefixed; {name}=plain".encode()
+    assert cookies.value({**scope, "headers": [(b"cookie", sent)]}, name) == ("prefixed" if secure else "plain")
 
 
 async def pages(scope: Scope, receive: Receive, send: Send) -> None:
-    """Stands for the framework's application."""
-    await PlainTextResponse("the page")(scope, receive, send)
+    """Stands for the framework's application; says whose what it is asked would be."""
+    await PlainTextResponse(scope["state"]["owner"])(scope, receive, send)
 
 
-def client_of(advisor: Advisor, keys: str = "", *, loaded: bool = True) -> TestClient:
-    settings = Settings(api_keys=SecretStr(keys))
-    app: FastAPI = create_app(advisor, settings)
+@cache
+def database() -> Engine:
+    """Sessions of all tests."""
+    return open_database("sqlite://")
+
+
+def client_of(advisor: Advisor, keys: str = "", *, loaded: bool = True, **changes: Any) -> TestClient:
+    settings = Settings.model_validate({"api_keys": keys, **changes})
+    gate = Gate(settings, Access(settings, KeyStore(database()), SessionStore(database())))
+    app: FastAPI = create_app(advisor, settings, gate=gate)
     shell = Shell(
-        AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline),
+        AppContext(
+            settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline, gate=gate
+        ),
         lambda context: FastAPI(),
     )
     app.router.routes.append(LastMount("/", shell, app))
@@ -127,7 +124,7 @@ def open_client(advisor: Advisor) -> Iterator[TestClient]:
 
 @pytest.fixture
 def guarded(advisor: Advisor) -> Iterator[TestClient]:
-    with client_of(advisor, "one,two") as client:
+    with client_of(advisor, f"one,{SHARED}") as client:
         yield client
 
 
@@ -197,11 +194,7 @@ def test_a_page_that_is_not_there_is_said_to_be_missing(open_client: TestClient)
     assert words("en")["not_found_title"] in answer.text
 
 
-def test_no_address_is_fetched_for_a_browser(open_client: TestClient) -> None:
-    assert open_client.get("/gradio_api/file=http://127.0.0.1/x").status_code == 404
-
-
-@pytest.mark.parametrize("folder", ["assets", "static", "svelte", "gradio_api"])
+@pytest.mark.parametrize("folder", ["assets", "static"])
 def test_a_name_longer_than_a_disk_has_is_not_looked_for(open_client: TestClient, folder: str) -> None:
     assert open_client.get(f"/{folder}/{'a' * 255}").status_code == 200
     assert open_client.get(f"/{folder}/{'a' * 256}.js").status_code == 404
@@ -209,18 +202,20 @@ def test_a_name_longer_than_a_disk_has_is_not_looked_for(open_client: TestClient
 
 
 def test_another_sites_page_can_send_nothing(open_client: TestClient) -> None:
-    answer = open_client.post("/gradio_api/queue/join", headers={"Origin": "https://evil.example"})
-    assert answer.status_code == 403
-    assert open_client.post("/gradio_api/queue/join", headers={"Origin": "http://testserver"}).status_code == 200
+    statuses = [
+        open_client.post("/gradio_api/queue/join", json=JOIN, headers={"Origin": origin}).status_code
+        for origin in ("https://evil.example", "http://testserver")
+    ]
+    assert statuses == [403, 200]
 
 
 @pytest.mark.parametrize(("address", "status"), [("127.0.0.1", 200), ("10.0.0.9", 403)])
 def test_only_a_trusted_proxy_says_under_which_name_the_page_was_opened(
-    address: str, status: int, open_client: TestClient
+    address: str, status: int, advisor: Advisor
 ) -> None:
-    client = TestClient(open_client.app, client=(address, 1))
+    client = TestClient(client_of(advisor, trusted_proxies="127.0.0.1").app, client=(address, 1))
     named = {"Origin": "https://medic.example", "X-Forwarded-Host": "medic.example", "X-Forwarded-Proto": "https"}
-    assert client.post("/gradio_api/queue/join", headers=named).status_code == status
+    assert client.post("/gradio_api/queue/join", json=JOIN, headers=named).status_code == status
     linked = client.get("/", headers=named | PAGE).text
     assert ("https://medic.example/" in linked) == (status == 200)
 
@@ -240,7 +235,7 @@ def test_a_reader_without_a_key_is_asked_for_it_and_then_goes_where_he_wanted(gu
     wrong = guarded.post("/login", data={"key": "three", "next": "/zh/"})
     assert wrong.status_code == 401
     assert "set-cookie" not in wrong.headers
-    right = guarded.post("/login", data={"key": "two", "next": "/zh/"})
+    right = guarded.post("/login", data={"key": SHARED, "next": "/zh/"})
     assert (right.status_code, right.headers["location"]) == (303, "/zh/")
     assert {"HttpOnly", "SameSite=Strict"} <= set(right.headers["set-cookie"].split("; "))
     assert '<html lang="zh-CN">' in guarded.get("/zh/", headers=PAGE).text
@@ -248,4 +243,96 @@ def test_a_reader_without_a_key_is_asked_for_it_and_then_goes_where_he_wanted(gu
 
 def test_over_https_the_session_is_sent_over_https_only(guarded: TestClient) -> None:
     answer = guarded.post("https://testserver/login", data={"key": "one"})
-    assert "Secure" in answer.headers["set-cookie"].split("; ")
+    assert answer.headers["set-cookie"].startswith(f"__Host-{SESSION}=")
+
+
+def test_signing_out_ends_the_session_of_a_key_of_the_settings(guarded: TestClient) -> None:
+    guarded.post("/login", data={"key": SHARED})
+    taken = {"cookie": f"{SESSION}={guarded.cookies[SESSION]}"}
+    assert SHARED not in taken["cookie"]
+    assert guarded.get("/config", headers=taken).status_code == 200
+    again = guarded.post("/login", data={"key": SHARED}).headers["set-cookie"]
+    assert guarded.post("/logout", headers=taken).status_code == 303
+    guarded.cookies.clear()
+    assert guarded.get("/config", headers=taken).status_code == 401
+    assert guarded.get("/config", headers={"cookie": again.partition(";")[0]}).status_code == 200
+
+
+def test_a_session_ends_when_its_key_is_taken_away(guarded: TestClient, advisor: Advisor) -> None:
+    guarded.post("/login", data={"key": SHARED})
+    session = {"cookie": f"{SESSION}={guarded.cookies[SESSION]}"}
+    assert client_of(advisor, "one").get("/config", headers=session).status_code == 401
+    assert client_of(advisor, SHARED).get("/config", headers=session).status_code == 200
+
+
+def test_no_made_up_session_opens(guarded: TestClient) -> None:
+    for value in ("", ".", "9999999999.0000", "x" * 43, "s.invented"):
+        assert guarded.get("/config", headers={"cookie": f"{SESSION}={value}"}).status_code == 401
+
+
+def test_a_browser_without_a_key_is_known_again_and_keeps_what_it_has(open_client: TestClient) -> None:
+    header = open_client.get("/", headers=PAGE).headers["set-cookie"]
+    assert header.startswith(f"{BROWSER}=")
+    assert "SameSite=Lax" in header, "a link from another site must not give a browser a new name"
+    assert "set-cookie" not in open_client.get("/", headers=PAGE).headers
+    assert open_client.get("/config").text == browser_id(open_client.cookies[BROWSER])
+
+
+ROUTES = (
+    "/monitoring/summary",
+    "/gradio_api/openapi.json",
+    "/gradio_api/token",
+    "/gradio_api/file=HTTP://127.0.0.1/x",
+    "/gradio_api/file/http://127.0.0.1/x",
+    "/gradio_api/deep_link?session_hash=a",
+    "/gradio_api/custom_component/a/client/component/x.js",
+    "/gradio_api/stream/a/1/2/playlist.m3u8",
+    "/zh/gradio_api/vibe-code",
+    "/svelte/x.js",
+    "/robots.txt",
+    "/a-route-of-the-next-release",
+)
+
+
+def test_no_route_of_the_framework_is_there_that_the_pages_do_not_use(open_client: TestClient) -> None:
+    for path in ROUTES:
+        for method in ("GET", "HEAD"):
+            assert open_client.request(method, path).status_code == 404, path
+
+
+TAB = "of-a-browser"
+JOIN = {"data": [], "session_hash": TAB}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/gradio_api/queue/join", JOIN),
+        ("POST", "/zh/gradio_api/queue/join", JOIN),
+        ("POST", "/gradio_api/cancel", {"session_hash": TAB, "fn_index": 1, "event_id": "x"}),
+        ("GET", f"/gradio_api/queue/data?session_hash={TAB}", None),
+        ("GET", f"/gradio_api/heartbeat/{TAB}", None),
+    ],
+)
+def test_a_tab_is_of_whoever_opened_it(method: str, path: str, body: object, guarded: TestClient) -> None:
+    def status(key: str) -> int:
+        headers = {"Authorization": f"Bearer {key}"}
+        return guarded.request(method, path, json=body, headers=headers).status_code
+
+    assert guarded.post("/gradio_api/queue/join", json=JOIN, headers={"Authorization": "Bearer one"}).is_success
+    assert [status("one"), status(SHARED), status("one")] == [200, 403, 200]
+
+
+def test_without_keys_a_tab_is_of_its_browser(open_client: TestClient) -> None:
+    stranger = TestClient(open_client.app)
+    for browser in (open_client, stranger):
+        browser.get("/", headers=PAGE)
+    assert open_client.post("/gradio_api/queue/join", json=JOIN).status_code == 200
+    assert stranger.post("/gradio_api/queue/join", json=JOIN).status_code == 403
+
+
+def test_the_memory_of_tabs_is_bounded() -> None:
+    tabs = Tabs(most=10)
+    for number in range(100):
+        tabs.claim(f"tab{number}", "key:a")
+    assert len(tabs._owners) == 10

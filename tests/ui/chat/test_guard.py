@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
@@ -14,7 +15,7 @@ import pytest
 
 from tests.incidents import KTO_SINGLE
 from tests.ui.chat.conftest import Served
-from trainmedic.ui.chat.guard import KEPT_S, RefusedCall, call_of, is_uploaded, paths_in, sweep
+from trainmedic.ui.chat.guard import KEPT_S, CallGuard, RefusedCall, call_of, is_uploaded, paths_in, sweep
 
 DIGEST = "0" * 63 + "a"
 HIDDEN = "deepspeed --module openrlhf.cli.train_kto --vanilla_loss --micro_train_batch_size 1\n"
@@ -103,20 +104,6 @@ def test_the_same_file_of_two_users_is_read_by_both_and_then_gone(page: Page) ->
     assert not os.path.exists(first)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/gradio_api/proxy=http://127.0.0.1/",
-        "/gradio_api/file=https://example.com/x",
-        "/zh/gradio_api/deep_link?session_hash=a",
-        "/knowledge/gradio_api/custom_component/a/client/component/x.js",
-        "/gradio_api/vibe-code",
-    ],
-)
-def test_what_the_pages_do_not_use_is_not_there(path: str, page: Page) -> None:
-    assert page.client.get(path).status_code == 404
-
-
 @pytest.mark.parametrize("call", ["run/submitted", "api/predict", "call/submitted", "component_server", "vibe-edit"])
 def test_no_other_call_reaches_the_framework(call: str, page: Page) -> None:
     for start in ("", "/zh", "/knowledge", "/zh/knowledge"):
@@ -151,6 +138,70 @@ def test_the_pages_own_calls_are_known(method: str, path: str, call: str) -> Non
 def test_no_other_method_is_handed_on(method: str, path: str) -> None:
     with pytest.raises(RefusedCall):
         call_of(method, path)
+
+
+def upload(folder: Path, name: str) -> str:
+    """An uploaded file."""
+    (folder / DIGEST).mkdir(exist_ok=True)
+    (folder / DIGEST / name).write_text("loss nan\n", encoding="utf-8")
+    return str(folder / DIGEST / name)
+
+
+def admit(folder: Path, *data: object, **others: object) -> None:
+    """Let one call of a page through. Raises `RefusedCall`."""
+    body = json.dumps({"data": data, "fn_index": 1, "session_hash": "tab", **others}).encode()
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body}
+
+    async def send(message: object) -> None:
+        raise AssertionError
+
+    scope = {"method": "POST", "path": "/gradio_api/queue/join"}
+    asyncio.run(CallGuard(40).admit(scope, receive, send, folder, "key:a"))
+
+
+def test_a_call_names_few_files_and_each_once(tmp_path: Path) -> None:
+    paths = [upload(tmp_path, f"{number}.log") for number in range(41)]
+    admit(tmp_path, value("", *paths[:40]), None, event_data=value("", *paths[:40]))
+    linked = f"{tmp_path}/{DIGEST}/../{DIGEST}/0.log"
+    for refused, status in ((paths, 413), (paths[:1] * 2, 400), ([paths[0], linked], 400)):
+        for given in ({"data": (value("", *refused), None)}, {"data": (), "event_data": value("", *refused)}):
+            data = given.pop("data")
+            with pytest.raises(RefusedCall) as error:
+                admit(tmp_path, *data, **given)
+            assert error.value.status == status
+
+
+CANARY = "TOKEN-hf_abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"text": {"k": CANARY}, "files": []},
+        {"text": [CANARY]},
+        {"text": None},
+        {"text": "", "files": CANARY},
+        {"text": "", "files": [CANARY]},
+        {"text": "", "files": [{"url": CANARY, "meta": {"_type": "gradio.FileData"}}]},
+        {"text": "", "more": CANARY},
+        [CANARY],
+        {"k": CANARY},
+        7,
+    ],
+)
+def test_a_value_that_the_page_does_not_send_never_reaches_the_framework(given: object, tmp_path: Path) -> None:
+    with pytest.raises(RefusedCall) as error:
+        admit(tmp_path, given, None)
+    assert error.value.status == 400
+    assert CANARY not in error.value.message
+
+
+@pytest.mark.parametrize("tab", [None, "", 7, "x" * 65])
+def test_a_call_names_its_tab(tab: object, tmp_path: Path) -> None:
+    with pytest.raises(RefusedCall):
+        admit(tmp_path, session_hash=tab)
 
 
 def test_every_path_in_a_call_is_found() -> None:

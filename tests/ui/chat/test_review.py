@@ -12,18 +12,20 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 from starlette.testclient import TestClient
 
-from trainmedic.ingest.build import build
-from trainmedic.ingest.document import Raw
+from trainmedic.ingest.drafts.build import build
 from trainmedic.ingest.drafts.store import load_drafts
+from trainmedic.ingest.items import Raw
 from trainmedic.ingest.review.store import load_review
+from trainmedic.service.access.audit_log import AuditLog
+from trainmedic.service.access.gate import Gate
+from trainmedic.service.access.keys import SessionStore
+from trainmedic.service.access.principals import Access
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
-from trainmedic.service.api.gate import Gate
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.database import open_database
-from trainmedic.service.storage.journal import Journal
 from trainmedic.ui.chat.app import Shell
 from trainmedic.ui.chat.mount import LastMount
 from trainmedic.ui.chat.texts import words
@@ -64,9 +66,10 @@ def draft_id(settings: Settings) -> str:
 @pytest.fixture
 def client(advisor: Advisor, settings: Settings) -> Iterator[Open]:
     opened: list[TestClient] = []
+    database = open_database("sqlite://")
 
     def of(
-        host: tuple[str, int] = HERE, *, keys: str = "", admin_keys: str = "", journal: Journal | None = None
+        host: tuple[str, int] = HERE, *, keys: str = "", admin_keys: str = "", audit_log: AuditLog | None = None
     ) -> TestClient:
         secured = settings.model_copy(update={"api_keys": SecretStr(keys), "admin_keys": SecretStr(admin_keys)})
         app: FastAPI = create_app(advisor, secured)
@@ -75,7 +78,7 @@ def client(advisor: Advisor, settings: Settings) -> Iterator[Open]:
             advisor=advisor,
             answerer=TemplateAnswerer(advisor),
             executor=run_inline,
-            gate=Gate(secured, journal=journal),
+            gate=Gate(secured, Access(secured, None, SessionStore(database)), audit_log=audit_log),
         )
         app.router.routes.append(LastMount("/", Shell(context, lambda _: FastAPI()), app))
         made = TestClient(app, follow_redirects=False, client=host, headers=PAGE)
@@ -116,8 +119,8 @@ def test_a_draft_goes_from_the_queue_to_a_published_page(
 
 
 def test_what_a_curator_does_is_in_the_audit_log(client: Open, draft_id: str) -> None:
-    journal = Journal(open_database("sqlite://"))
-    curator = client(admin_keys="chief", journal=journal)
+    audit_log = AuditLog(open_database("sqlite://"))
+    curator = client(admin_keys="chief", audit_log=audit_log)
     curator.post("/login", data={"key": "chief"})
     address = f"/review/{draft_id}"
     curator.get(address)
@@ -125,7 +128,7 @@ def test_what_a_curator_does_is_in_the_audit_log(client: Open, draft_id: str) ->
     curator.post(f"{address}/reject", data=hidden_fields(curator.get(address).text) | {"reason": "a secret"})
     curator.post("/review/typed/by-somebody", data=hidden_fields(curator.get(address).text))
     curator.post("/review/", data=hidden_fields(curator.get(address).text) | {"answer": "typed"})
-    found = [item.entry for item in journal.entries()][1:]
+    found = [item.entry for item in audit_log.entries()][1:]
     assert [(entry.action, entry.target, entry.result) for entry in found] == [
         ("review approve", "", "403"),
         ("review reject", draft_id, "303"),

@@ -24,18 +24,18 @@ from starlette.types import Receive, Scope, Send
 from werkzeug.serving import make_server
 
 from trainmedic.kb.errors import InvalidSettings
+from trainmedic.service.access.audit_log import AuditLog
+from trainmedic.service.access.cookies import SESSION
+from trainmedic.service.access.gate import Gate
+from trainmedic.service.access.keys import KeyStore, SessionStore
+from trainmedic.service.access.principals import Access, user_id
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, run_inline
-from trainmedic.service.api.access import Access, user_id
 from trainmedic.service.api.app import create_app
-from trainmedic.service.api.gate import Gate
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings, load_settings
 from trainmedic.service.storage.database import open_database
-from trainmedic.service.storage.journal import Journal
-from trainmedic.service.storage.keys import KeyStore, SessionStore
 from trainmedic.ui.chat.app import Shell
-from trainmedic.ui.chat.entry import COOKIE
 from trainmedic.ui.chat.mount import LastMount
 from trainmedic.ui.chat.texts import words
 from trainmedic.ui.context import AppContext
@@ -43,6 +43,7 @@ from trainmedic.ui.context import AppContext
 pytestmark = pytest.mark.filterwarnings("ignore:get_jwt_config:DeprecationWarning")
 """The provider uses a call of its library that is about to go."""
 PAGE = {"accept": "text/html"}
+COOKIE = f"__Host-{SESSION}"
 HOME = "https://medic.example.org"
 
 
@@ -115,7 +116,7 @@ async def pages(scope: Scope, receive: Receive, send: Send) -> None:
 
 def serve(advisor: Advisor, engine: Engine, **changes: Any) -> TestClient:
     settings = Settings.model_validate({"require_key": True, "public_url": HOME} | changes)
-    gate = Gate(settings, Access(settings, KeyStore(engine), SessionStore(engine)), journal=Journal(engine))
+    gate = Gate(settings, Access(settings, KeyStore(engine), SessionStore(engine)), audit_log=AuditLog(engine))
     app: FastAPI = create_app(advisor, settings, gate=gate)
     context = AppContext(
         settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline, gate=gate
@@ -149,7 +150,8 @@ def test_a_user_signs_in_and_out_with_pkce_state_and_nonce(
     assert sent["redirect_uri"] == f"{HOME}/auth/callback"
     assert len(sent["state"]) >= 16
     assert len(sent["nonce"]) >= 16
-    assert {"httponly", "samesite=lax", "secure", "path=/auth/"} <= attributes(begun.headers["set-cookie"])
+    assert begun.headers["set-cookie"].startswith("__Host-trainmedic_signin=")
+    assert {"httponly", "samesite=lax", "secure", "path=/"} <= attributes(begun.headers["set-cookie"])
     done = browser.get(provider.authorize(begun.headers["location"], "alice"))
     assert (done.status_code, done.headers["location"]) == (303, "/knowledge/?q=nan")
     session = next(cookie for cookie in done.headers.get_list("set-cookie") if cookie.startswith(COOKIE))
@@ -163,7 +165,7 @@ def test_a_user_signs_in_and_out_with_pkce_state_and_nonce(
     assert browser.get("/config").status_code == 401
     stolen = serve(advisor, engine, **oidc(provider))
     assert stolen.get("/config", headers={"cookie": f"{COOKIE}={secret}"}).status_code == 401
-    entries = [item.entry for item in Journal(engine).entries()]
+    entries = [item.entry for item in AuditLog(engine).entries()]
     assert [(entry.action, entry.name) for entry in entries if entry.action.startswith("sign")] == [
         ("sign in", "alice@example.org"),
         ("sign out", "alice@example.org"),
@@ -317,7 +319,7 @@ def test_only_somebody_who_has_signed_in_signs_out(advisor: Advisor, engine: Eng
     browser = serve(advisor, engine)
     for _ in range(3):
         assert browser.post("/logout").status_code == 303
-    browser.post("/logout", headers={"cookie": f"{COOKIE}=s.invented"})
+    browser.post("/logout", headers={"cookie": f"{COOKIE}={'x' * 43}"})
     assert actions(engine) == []
     browser.post("/login", data={"key": secret})
     browser.post("/logout")
@@ -326,7 +328,7 @@ def test_only_somebody_who_has_signed_in_signs_out(advisor: Advisor, engine: Eng
 
 def actions(engine: Engine) -> list[tuple[str, str, str, str]]:
     """Name, action, target and result of what is in the audit log."""
-    entries = [item.entry for item in Journal(engine).entries()]
+    entries = [item.entry for item in AuditLog(engine).entries()]
     return [(entry.name, entry.action, entry.target, entry.result) for entry in entries]
 
 

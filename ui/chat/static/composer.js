@@ -137,7 +137,19 @@
     });
     return queue;
   };
-  const attach = (chosen) => {
+  // The same file under the same name is one upload, which a question names once.
+  const isSame = async (a, b) => a === b || (a.name === b.name && a.size === b.size && (await a.text()) === (await b.text()));
+  const unknown = async (chosen) => {
+    const kept = [...files, ...failed], fresh = [];
+    for (const file of chosen) {
+      let known = false;
+      for (const other of [...kept, ...fresh]) known ||= await isSame(file, other);
+      if (!known) fresh.push(file);
+    }
+    return fresh;
+  };
+  const attach = async (all) => {
+    const chosen = await unknown(all);
     const limit = Number(words().maxFiles), most = Number(words().maxMb) * 2 ** 20;
     const fit = chosen.filter((file) => file.size <= most);
     const room = fit.slice(0, Math.max(0, limit - files.length - failed.length));

@@ -4,7 +4,7 @@
   const words = () => document.getElementById("tm-words")?.dataset || {};
   const store = { get: (key) => { try { return localStorage.getItem(key); } catch { return null; } },
     set: (key, value) => { try { localStorage.setItem(key, value); } catch { /* private mode */ } } };
-  const choose = (language) => { document.cookie = `tm_lang=${language}; path=/; max-age=31536000; samesite=lax`; };
+  const choose = (language) => { document.cookie = `tm_lang=${language}; path=/; max-age=31536000; samesite=lax${location.protocol === "https:" ? "; secure" : ""}`; };
   const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
   // What is copied out of the chat is read elsewhere, where links into this page lead nowhere.

@@ -20,6 +20,6 @@ def upgrade() -> None:
         Column("action", String(100), nullable=False),
         Column("target", String(64), nullable=False),
         Column("result", String(32), nullable=False),
-        Column("address", String(64), nullable=False),
+        Column("address", String(90), nullable=False),
         Column("trace_id", String(32), nullable=False),
     )

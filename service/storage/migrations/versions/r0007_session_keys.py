@@ -6,7 +6,7 @@ from alembic import op
 from sqlalchemy import Column, String
 
 revision = "0007"
-down_revision = "0006"
+down_revision = "0005"
 
 
 def upgrade() -> None:

@@ -1,1 +1,0 @@
-"""Issues and discussions of GitHub: what its API returns, and the API itself."""

@@ -1,0 +1,66 @@
+"""One run of a source: items → facts, each read once → threads that are searched, and drafts for a reviewer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmedic.ingest.drafts.build import Related, Summary, none_related, write_drafts
+from trainmedic.ingest.drafts.drafting import UNAIDED, Aids
+from trainmedic.ingest.items import Discussion, Item, Raw
+from trainmedic.ingest.threads.stages import Executor
+from trainmedic.ingest.threads.sync import Explain, SyncSummary, sync
+from trainmedic.kb.threads.store import ThreadStore
+
+MOST_DRAFTS = 500
+"""Write-ups of one run that become drafts: what a person can review."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafting:
+    """Where drafts are written, and what with. ``discussions``: a resolved discussion becomes one too."""
+
+    folder: Path
+    related: Related = none_related
+    aids: Aids = UNAIDED
+    discussions: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    threads: SyncSummary
+    drafts: Summary
+
+
+def run(
+    source: str,
+    items: Iterable[Item],
+    store: ThreadStore,
+    executor: Executor,
+    explain: Explain,
+    drafting: Drafting,
+    progress: Callable[[int], None] = lambda count: None,
+    *,
+    complete: bool = True,
+) -> Outcome:
+    """``complete``: the items are all that the source has, so whatever else is stored of it is gone."""
+    wanted = 0
+
+    def drafted(item: Raw | Discussion) -> bool:
+        nonlocal wanted
+        is_article = isinstance(item, Raw) or (drafting.discussions and item.resolved)
+        wanted += is_article
+        return is_article and wanted <= MOST_DRAFTS
+
+    synced = sync(source, items, store, executor, explain, progress, complete=complete, drafted=drafted)
+    drafts = write_drafts(
+        synced.facts,
+        drafting.folder,
+        drafting.related,
+        source=source,
+        aids=drafting.aids,
+        complete=complete and not synced.summary.failures and wanted <= MOST_DRAFTS,
+        gone=synced.deleted,
+    )
+    return Outcome(threads=synced.summary, drafts=drafts)

@@ -1,1 +1,0 @@
-"""Feishu and Lark: events over HTTP, answers as cards."""

@@ -1,0 +1,123 @@
+"""DingTalk's API: replies through the webhook of a session, and files of messages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.observers.destination import inert
+from trainmedic.service.settings import MEBIBYTE, Settings
+from trainmedic.ui.channels.access_token import AccessToken
+from trainmedic.ui.channels.channel import ChannelFailed, File, Json, NotRead
+from trainmedic.ui.channels.dingtalk import events
+from trainmedic.ui.channels.files import Downloads
+from trainmedic.ui.channels.markdown_channel import BotMessage, Reception
+
+TIMEOUT_S = 10.0
+WEBHOOK_ORIGIN = ("https", "oapi.dingtalk.com")
+HOSTS = ("dingtalk.com", "dingtalk.io", "aliyuncs.com")
+"""Where DingTalk stores files: its own hosts, and the object storage of its cloud."""
+TITLE = 40
+
+
+class DingTalkChannel:
+    """One robot of an organisation's app."""
+
+    name = "dingtalk"
+    path = "/dingtalk/events"
+    updates = False
+    page_characters = 5_500
+
+    def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        self._settings = settings
+        self.key = settings.dingtalk_client_secret.get_secret_value()
+        self._url = settings.dingtalk_api_url.rstrip("/")
+        self._client = httpx.AsyncClient(timeout=TIMEOUT_S, transport=transport)
+        self._token = AccessToken(self._issued)
+        self._downloads = Downloads(
+            client=self._client, hosts=HOSTS, api_url=self._url, max_bytes=settings.bot_file_mb * MEBIBYTE
+        )
+
+    def receive(self, headers: Mapping[str, str], body: bytes) -> Reception:
+        """Verify and parse a request. Raises `Refused`."""
+        return events.receive(headers, body, self.key, time.time())
+
+    async def addressed(self, message: BotMessage) -> BotMessage | None:
+        """The message itself: in groups DingTalk sends a robot only what mentions it."""
+        return message
+
+    async def replied_to(self, message: BotMessage) -> BotMessage | None:
+        """None: robots cannot read other messages; DingTalk sends a quoted text along."""
+        return None
+
+    async def fetch(self, file: File) -> Attachment:
+        """The content of a file. Raises `NotRead`."""
+        if not file.source:
+            raise NotRead("image")
+        body = {"downloadCode": file.source["code"], "robotCode": self._settings.dingtalk_client_id}
+        headers = {"x-acs-dingtalk-access-token": await self._token.get()}
+        reply = await self._request(f"{self._url}/v1.0/robot/messageFiles/download", body, headers)
+        url = str(reply.get("downloadUrl") or "")
+        if not url:
+            raise NotRead("failed", why=str(reply.get("code") or "no address"))
+        return await self._downloads.text(url.replace("http://", "https://", 1), file.name)
+
+    async def post(self, message: BotMessage, markdown: str) -> str:
+        """Reply in the session. DingTalk cannot change what was posted, so there is no id."""
+        if not self._is_webhook(message.reply):
+            raise ChannelFailed("the session's webhook is not DingTalk's")
+        mentioned = []
+        # Ids of people outside the organisation cannot be mentioned.
+        if not message.direct and message.user and not message.user.startswith("$"):
+            markdown, mentioned = f"{markdown}\n\n@{message.user}", [message.user]
+        body = {
+            "msgtype": "markdown",
+            "markdown": {"title": title_of(markdown), "text": inert(markdown)},
+            "at": {"atUserIds": mentioned, "isAtAll": False},
+        }
+        reply = await self._request(message.reply, body, {})
+        if reply.get("errcode", 0) != 0:
+            raise ChannelFailed(f"DingTalk refused the message (errcode {reply.get('errcode')})")
+        return ""
+
+    async def update(self, posted: str, markdown: str) -> None:
+        raise ChannelFailed("DingTalk cannot change a message")
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    def _is_webhook(self, url: str) -> bool:
+        """Whether answers may go there: the signature of a request does not cover its body."""
+        try:
+            target, api = urlsplit(url), urlsplit(self._url)
+        except ValueError:
+            return False
+        return (target.scheme, target.netloc) in (WEBHOOK_ORIGIN, (api.scheme, api.netloc))
+
+    async def _issued(self) -> tuple[str, int]:
+        credentials = {"appKey": self._settings.dingtalk_client_id, "appSecret": self.key}
+        reply = await self._request(f"{self._url}/v1.0/oauth2/accessToken", credentials, {})
+        if not reply.get("accessToken"):
+            raise ChannelFailed(
+                f"DingTalk does not accept the app ({reply.get('code')})",
+                hint="check dingtalk_client_id and dingtalk_client_secret",
+            )
+        return str(reply["accessToken"]), int(reply.get("expireIn") or 0)
+
+    async def _request(self, url: str, body: Json, headers: Mapping[str, str]) -> dict[str, Any]:
+        try:
+            reply = (await self._client.post(url, json=body, headers=headers)).json()
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            raise ChannelFailed(f"DingTalk cannot be reached ({type(error).__name__})") from None
+        return reply if isinstance(reply, dict) else {}
+
+
+def title_of(markdown: str) -> str:
+    """The first line with words, without Markdown's marks: what a notification shows."""
+    first = next((line.strip("#>*-` ") for line in markdown.splitlines() if line.strip("#>*-` ")), "trainmedic")
+    return first.replace("*", "")[:TITLE]

@@ -1,0 +1,353 @@
+"""The bot: events from Slack, acknowledged within three seconds and passed to the handler.
+
+These are plain listeners of slack_bolt's `AsyncApp`. Bolt acknowledges events before it runs a listener; clicks,
+commands and shortcuts are acknowledged here first. Slack repeats anything that is not acknowledged, so the last
+listeners match everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import aiohttp
+import httpx
+from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
+from slack_bolt.app.async_app import AsyncApp
+from slack_bolt.authorization import AuthorizeResult
+from slack_bolt.context.ack.async_ack import AsyncAck
+from slack_sdk.web.async_client import AsyncWebClient
+
+from trainmedic.kb.trace import trace_of
+from trainmedic.service.settings import MEBIBYTE, is_loopback
+from trainmedic.ui.channels.files import Downloads
+from trainmedic.ui.channels.handler import Handler
+from trainmedic.ui.channels.messages import messages
+from trainmedic.ui.channels.slack.calls import Calls, SlackLost, SlackRefused
+from trainmedic.ui.channels.slack.clicks import Clicks, place_of
+from trainmedic.ui.channels.slack.destination import SlackDestination
+from trainmedic.ui.channels.slack.files import HOSTS, SlackFiles
+from trainmedic.ui.channels.slack.incoming import IncomingMessage, is_written, mentions
+from trainmedic.ui.channels.slack.live import StreamLimits
+from trainmedic.ui.channels.slack.place import Place
+from trainmedic.ui.channels.slack.post import Poster
+from trainmedic.ui.channels.slack.scopes import Identity, check_app_token, identify
+from trainmedic.ui.channels.slack.status import status_lines
+from trainmedic.ui.channels.slack.workspace import Workspace
+from trainmedic.ui.channels.tasks import SHUTDOWN_S
+from trainmedic.ui.context import AppContext
+
+log = logging.getLogger("trainmedic.slack")
+bolt_log = logging.getLogger("trainmedic.slack.bolt")
+bolt_log.setLevel(logging.INFO)  # below that, Slack's libraries log what people wrote, unmasked
+# It reads SLACK_BOT_TOKEN too and warns that it does not need it.
+bolt_log.addFilter(lambda record: "`token` will be unused" not in record.getMessage())
+COMMAND = "/trainmedic"
+DIAGNOSE = "trainmedic_diagnose"
+TIMEOUT_S = 15
+EVERYTHING = re.compile(".*")
+HELP_WORDS, STATUS_WORDS = ("", "help", "帮助"), ("status", "状态")
+PING_S = 10
+"""Seconds between two pings of the socket."""
+ACK_S = 3.0
+"""Slack's time limit for an acknowledgement."""
+Json = Mapping[str, Any]
+
+
+class Socket(AsyncSocketModeHandler):
+    """A socket handler that tracks unacknowledged envelopes: Bolt only polls for them every 10 ms."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._handling = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._leaving = False
+
+    async def handle(self, client: Any, req: Any) -> None:
+        """Pass one envelope to Bolt, then acknowledge it. Ignored while leaving, so that Slack delivers it again."""
+        if self._leaving:
+            return
+        self._handling += 1
+        self._idle.clear()
+        try:
+            await super().handle(client, req)
+        finally:
+            self._handling -= 1
+            if not self._handling:
+                self._idle.set()
+
+    async def leave(self) -> None:
+        """Stop accepting envelopes, acknowledge the pending ones, then close."""
+        self._leaving = True
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), ACK_S)
+        await self.close_async()  # type: ignore[no-untyped-call]
+
+
+class SlackBot:
+    """One workspace's bot. ``async with SlackBot(context) as bot`` while the event loop runs."""
+
+    def __init__(
+        self,
+        context: AppContext,
+        *,
+        streams: StreamLimits | None = None,
+        ping_s: float = PING_S,
+        shutdown_s: float = SHUTDOWN_S,
+    ) -> None:
+        self.context = context
+        self.app: AsyncApp
+        self.identity: Identity
+        self.workspace: Workspace
+        self.handler = Handler(context, "slack")
+        self.connections = 0
+        self._streams = streams or StreamLimits()
+        self._ping_s = ping_s
+        self._leaving_s = shutdown_s
+        self._session: aiohttp.ClientSession | None = None
+        self._http = httpx.AsyncClient()
+        self._handler: Socket | None = None
+        self._connecting: asyncio.Task[None] | None = None
+
+    @property
+    def by_socket(self) -> bool:
+        return bool(self.context.settings.slack_app_token.get_secret_value())
+
+    async def __aenter__(self) -> SlackBot:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Log in, then connect if Socket Mode is used. Raises `SlackLogin` or `SlackUnavailable`."""
+        settings = self.context.settings
+        token = settings.slack_bot_token.get_secret_value()
+        self._session = aiohttp.ClientSession(trust_env=True)
+        try:
+            calls = Calls(self._client(token))
+            self.identity = await identify(calls)
+            for scope in self.identity.missing:
+                log.warning(
+                    "the Slack app lacks the permission %s: %s; add it and reinstall the app",
+                    scope,
+                    messages(f"features.{scope}", "en"),
+                )
+            self.workspace = self._workspace(calls, token)
+            self.app = self._app(token)
+            if self.by_socket:
+                await self._connect(calls, settings.slack_app_token.get_secret_value())
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Stop accepting events, finish the questions in progress, then disconnect."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._connecting
+            self._connecting = None
+        if self._handler is not None:
+            # Acknowledge first, then answer: an unacknowledged event would go to the next process as well.
+            await self._handler.leave()
+            self._handler = None
+        await self.handler.tasks.drain(self._leaving_s)
+        await self._http.aclose()
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _client(self, token: str | None) -> AsyncWebClient:
+        url = self.context.settings.slack_api_url
+        client = AsyncWebClient(
+            token=token, base_url=url, session=self._session, timeout=TIMEOUT_S, retry_handlers=[], logger=bolt_log
+        )
+        if is_loopback(re.sub(r"^https?://|[:/].*$", "", url)):
+            client.proxy = None  # the client takes a proxy from the environment and does not know its exceptions
+        return client
+
+    def _workspace(self, calls: Calls, token: str) -> Workspace:
+        settings = self.context.settings
+        downloads = Downloads(
+            client=self._http,
+            hosts=HOSTS,
+            api_url=settings.slack_api_url,
+            max_bytes=settings.slack_file_mb * MEBIBYTE,
+        )
+        return Workspace(
+            context=self.context,
+            calls=calls,
+            poster=Poster(calls=calls, http=self._http),
+            files=SlackFiles(calls=calls, downloads=downloads, identity=self.identity, token=token),
+            streams=self._streams,
+            identity=self.identity,
+            key=settings.slack_signing_secret.get_secret_value() or token,
+        )
+
+    async def _connect(self, calls: Calls, app_token: str) -> None:
+        await check_app_token(calls, app_token)
+        self._handler = Socket(
+            self.app, app_token, logger=bolt_log, web_client=self._client(None), ping_interval=self._ping_s
+        )
+        # Not a Bolt event: `hello` never reaches the listeners of the app.
+        self._handler.client.message_listeners.append(self._hello)
+        # Returns once connected, and retries forever until then: a task, so that `close` can cancel it.
+        self._connecting = asyncio.create_task(self._handler.connect_async())  # type: ignore[no-untyped-call]
+
+    async def _hello(self, client: object, message: Json, raw: str | None = None) -> None:
+        """Slack greets each connection with their number: it sends events to any of them, even half-open ones."""
+        if message.get("type") != "hello":
+            return
+        self.connections = int(message.get("num_connections") or 1)
+        if self.connections > 1:
+            log.warning("the app has %d connections, and Slack sends each event to only one of them", self.connections)
+
+    def _app(self, token: str) -> AsyncApp:
+        # One workspace only: with `authorize` given, Bolt asks Slack nothing and needs no installation store.
+        result = AuthorizeResult(
+            enterprise_id=self.identity.enterprise,
+            team_id=self.identity.team,
+            bot_token=token,
+            bot_id=self.identity.bot,
+            bot_user_id=self.identity.user,
+        )
+
+        async def authorize() -> AuthorizeResult:
+            return result  # called for every event before it is acknowledged, so it must not call Slack
+
+        app = AsyncApp(
+            logger=bolt_log,
+            client=self._client(None),
+            authorize=authorize,
+            signing_secret=self.context.settings.slack_signing_secret.get_secret_value(),
+            request_verification_enabled=False,  # done before, see `ui.channels.slack.http`
+        )
+        clicks = Clicks(self.workspace, self.handler)
+        app.event("app_mention")(self._mention)
+        app.event("message")(self._message)
+        app.event("agent_session_stopped")(self._stopped)
+        app.command(COMMAND)(self._command)
+        app.shortcut(DIAGNOSE)(self._shortcut)
+
+        async def clicked(ack: AsyncAck, body: dict[str, Any]) -> None:
+            await ack()
+            self.handler.tasks.start(clicks.handle(body))
+
+        async def acknowledge(ack: AsyncAck) -> None:
+            await ack()
+
+        # Bolt runs the first listener that matches, so the catch-all ones must be registered last.
+        app.action(re.compile("^trainmedic_"))(clicked)
+        app.action(EVERYTHING)(acknowledge)
+        app.shortcut(EVERYTHING)(acknowledge)
+        app.view(EVERYTHING)(acknowledge)
+        app.event(EVERYTHING)(acknowledge)
+        app.error(self._error)
+        return app
+
+    async def _error(self, error: Exception) -> None:
+        log.error("a listener failed\n%s", trace_of(error))
+
+    async def _mention(self, body: dict[str, Any], event: dict[str, Any]) -> None:
+        # Messages of bots are ignored, or two bots in one channel would answer each other forever.
+        if not event.get("bot_id") and is_written(event):
+            self._accept(body, event)
+
+    async def _message(self, body: dict[str, Any], event: dict[str, Any]) -> None:
+        if event.get("bot_id") or not event.get("user") or not is_written(event):
+            return
+        channel, thread_ts, workspace = str(event.get("channel", "")), event.get("thread_ts"), self.workspace
+        if self._place(event).direct:
+            self._accept(body, event)
+        elif mentions(event, self.identity.user):
+            return  # the same sentence comes as app_mention
+        elif thread_ts and workspace.awaited.get((channel, thread_ts)) == event["user"]:
+            self._accept(body, event)  # the answer to what we asked back
+        elif not thread_ts and workspace.options(channel).answers == "all":
+            self._accept(body, event, addressed=False)
+
+    def _accept(self, body: Json, event: Json, *, addressed: bool = True) -> None:
+        # Slack repeats events, and sends one message as two kinds of event.
+        names = [("event", body["event_id"])] if body.get("event_id") else []
+        if not self.handler.claim(*names, (event.get("channel"), event.get("ts"))):
+            return
+        message = self.workspace.incoming(dict(event))
+        in_thread = bool(event.get("thread_ts"))
+        self.handler.accept(
+            SlackDestination(self.workspace, self._place(event), message, in_thread=in_thread, addressed=addressed)
+        )
+
+    def _place(self, event: Json) -> Place:
+        channel = str(event.get("channel", ""))
+        return Place(
+            team=str(event.get("team") or self.identity.team),
+            channel=channel,
+            thread_ts=str(event.get("thread_ts") or event["ts"]),
+            user=str(event.get("user", "")),
+            direct=event.get("channel_type") == "im" or channel.startswith("D"),
+        )
+
+    async def _command(self, ack: AsyncAck, command: dict[str, Any]) -> None:
+        text = str(command.get("text") or "").strip()
+        channel, user = str(command.get("channel_id", "")), str(command.get("user_id", ""))
+        place = Place(
+            team=str(command.get("team_id") or self.identity.team),
+            channel=channel,
+            thread_ts="",
+            user=user,
+            direct=channel.startswith("D"),
+        )
+        message = IncomingMessage(ts="", user=user, text=text)
+        url = str(command.get("response_url") or "")
+        to = SlackDestination(self.workspace, place, message, alone=True, url=url)
+        if text.lower() in HELP_WORDS:
+            await ack(messages("slack_help", to.language))
+            return
+        # The text of an acknowledgement is shown to the asker alone, within the three seconds that Slack allows.
+        await ack(messages("working", to.language))
+        if text.lower() in STATUS_WORDS:
+            self.handler.tasks.start(self._status(to))
+        else:
+            self.handler.accept(to)
+
+    async def _status(self, to: SlackDestination) -> None:
+        how = f"Socket Mode ({self.connections})" if self.by_socket else "HTTP"
+        lines = await status_lines(self.context, self.identity, to.language, how, self.handler.tasks.running)
+        await to.say("\n".join(lines))
+
+    async def _shortcut(self, ack: AsyncAck, body: dict[str, Any]) -> None:
+        await ack()
+        message = body.get("message") or {}
+        self.handler.accept(
+            SlackDestination(
+                self.workspace,
+                place_of(body, self.identity.team),
+                self.workspace.incoming(dict(message)),
+                in_thread=bool(message.get("thread_ts")),
+                url=str(body.get("response_url") or ""),
+            )
+        )
+
+    async def _stopped(self, event: dict[str, Any]) -> None:
+        self.handler.tasks.start(self._stop(str(event.get("channel", "")), str(event.get("thread_ts", ""))))
+
+    async def _stop(self, channel: str, thread_ts: str) -> None:
+        """Stop an answer: the reader pressed Slack's Stop button."""
+        live, task = self.workspace.lives.get((channel, thread_ts), (None, None))
+        # The flag first: cancellation arrives at the next await, and until then nothing may be sent.
+        if live is not None and task is not None:
+            live.stopped.set()
+            task.cancel()
+        try:
+            await self.workspace.calls(
+                "agents_sessions_setStatus", channel_id=channel, thread_ts=thread_ts, status="active"
+            )
+        except (SlackRefused, SlackLost) as error:
+            log.warning("the session's status could not be set: %s", error)
