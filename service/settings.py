@@ -99,7 +99,7 @@ class Settings(BaseSettings):
     )
     require_key: bool = Field(
         False,
-        description="require a key made with `trainmedic key new` even if `api_keys` is empty ([access.md](access.md))",
+        description="require a key of `trainmedic admin key new` even if `api_keys` is empty ([access.md](access.md))",
     )
     oidc_issuer: str = Field(
         "", description="identity provider that people sign in to the pages with ([access.md](access.md#sign-in))"

@@ -16,6 +16,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.fake_model import FakeModel, Reply, form
+from tests.openai_app import openai_app
 from tests.slack.bots import bot_in
 from tests.slack.fake import LocalSlack
 from tests.slack.fake.fixtures import own_slack, strict
@@ -24,7 +25,6 @@ from trainmedic.kb.identities import identities_of, masked_values
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
-from trainmedic.service.api.app import create_app
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
@@ -55,7 +55,7 @@ def kept(knowledge_advisor: Advisor, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def client(kept: Advisor) -> Iterator[TestClient]:
-    with TestClient(create_app(kept, Settings())) as client:
+    with TestClient(openai_app(kept, Settings())) as client:
         yield client
 
 

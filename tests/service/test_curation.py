@@ -16,7 +16,6 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.dialogue.turn import turn_of
-from trainmedic.service.evaluation.own import own_items
 from trainmedic.service.storage.curation import recurring_views
 from trainmedic.service.storage.fingerprint import fingerprint
 from trainmedic.service.storage.history import Feedback, History
@@ -24,6 +23,7 @@ from trainmedic.service.storage.memory import Memory
 from trainmedic.service.storage.outcomes import OpenQuestion
 from trainmedic.service.storage.unresolved import clustered
 from trainmedic.ui.cli import main
+from trainmedic.ui.evaluation.own import own_items
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 TRACE = """Traceback (most recent call last):
@@ -141,7 +141,7 @@ def test_the_command_line_lists_and_measures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path))
-    assert main(["history", "unresolved"]) == 0
+    assert main(["admin", "history", "unresolved"]) == 0
     assert "nothing yet" in capsys.readouterr().err
     assert main(["eval", "--from-history"]) == 2
     assert "nothing to measure yet" in capsys.readouterr().err
@@ -151,7 +151,7 @@ def test_the_command_line_lists_and_measures(
     history.add("c2", replace(turn, answer_id="a2", verdict="answered", causes=("fp16-t5",)), ["v"], fingerprint="f")
     history.add("c3", replace(turn, answer_id="a3", verdict="answered", causes=("fp16-t5",)), ["v"], fingerprint="f")
     for what, expected in (("unresolved", "not_in_kb"), ("recurring", "fp16-t5")):
-        assert main(["history", what]) == 0
+        assert main(["admin", "history", what]) == 0
         assert expected in capsys.readouterr().out
-        assert main(["history", what, "--json"]) == 0
+        assert main(["admin", "history", what, "--json"]) == 0
         assert '"count"' in capsys.readouterr().out

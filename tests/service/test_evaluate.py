@@ -16,7 +16,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report_view import FindingView, ReceiptView, RunView
 from trainmedic.service.answer import Answer, CauseView, Confidence, Verdict
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.evaluation.causes import (
+from trainmedic.ui.evaluation.causes import (
     Evaluation,
     Item,
     Share,

@@ -18,8 +18,8 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report_view import MissingView
 from trainmedic.service.answer import Answer, CauseView, Verdict
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.evaluation.causes import Share
-from trainmedic.service.evaluation.outside import (
+from trainmedic.ui.evaluation.causes import Share
+from trainmedic.ui.evaluation.outside import (
     SIDES,
     Incident,
     Result,
@@ -37,7 +37,7 @@ from trainmedic.service.evaluation.outside import (
     risk_coverage,
     was_given,
 )
-from trainmedic.service.evaluation.replay import MESSAGES, replay, replay_table, replies
+from trainmedic.ui.evaluation.replay import MESSAGES, replay, replay_table, replies
 
 FOLDER = Path("tests/eval/outside")
 

@@ -1,4 +1,5 @@
 """The command line. Each module here is one verb: its docstring is the help, ``arguments`` and ``run`` do the rest.
+Further verbs live next door (`kb.plugins`).
 
 Heavy imports go inside ``run``, so that ``trainmedic check`` does not load the embedder or the web framework.
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
+from trainmedic.kb import plugins
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.lazy import regex
 
@@ -37,13 +39,17 @@ DISTRIBUTIONS = {
 
 
 def verbs() -> tuple[str, ...]:
-    """All verbs; modules whose name starts with an underscore are not verbs."""
-    modules = (path.stem for path in Path(__file__).parent.glob("*.py"))
-    return tuple(sorted(name for name in modules if not name.startswith("_")))
+    """Our own verbs; modules whose name starts with an underscore are not verbs."""
+    names = (path.stem for path in Path(__file__).parent.iterdir())
+    return tuple(sorted(name for name in names if not name.startswith("_")))
 
 
 def load(verb: str) -> ModuleType:
-    return import_module(f"{__name__}.{verb}")
+    """The module of a verb, which may live next door."""
+    if verb in verbs():
+        return import_module(f"{__name__}.{verb}")
+    module: ModuleType = plugins.load(plugins.COMMANDS, verb)
+    return module
 
 
 class ShowVersion(argparse.Action):
@@ -64,17 +70,20 @@ def parser(names: Sequence[str]) -> argparse.ArgumentParser:
     top.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and exit")
     commands = top.add_subparsers(prog="trainmedic", dest="verb", metavar="VERB", required=True)
     for verb in names:
-        module = load(verb)
-        text = (module.__doc__ or "").strip()
-        sub = commands.add_parser(
-            verb,
-            help=text.split("\n")[0],
-            description=text,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        module.arguments(sub)
-        sub.set_defaults(run=module.run)
+        add_verb(commands, verb, load(verb))
     return top
+
+
+def add_verb(commands: argparse._SubParsersAction[argparse.ArgumentParser], verb: str, module: ModuleType) -> None:
+    text = (module.__doc__ or "").strip()
+    sub = commands.add_parser(
+        verb,
+        help=text.split("\n")[0],
+        description=text,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    sub.set_defaults(run=module.run)
+    module.arguments(sub)
 
 
 def extra_of(module: str) -> str:
@@ -111,6 +120,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. Data goes to standard output, everything else to standard error."""
     words = list(sys.argv[1:] if argv is None else argv)
     names = verbs()
+    # Looking for the verbs next door takes as long as a check.
+    if not words or words[0] not in names:
+        names = tuple(sorted({*names, *plugins.registered(plugins.COMMANDS)}))
     if words and words[0] in names:
         names = (words[0],)
     for stream in (sys.stdout, sys.stderr):

@@ -112,9 +112,9 @@ def _executor(options: argparse.Namespace, settings: Settings, knowledge: Knowle
     from trainmedic.ui import loading
 
     if options.ray:
-        from trainmedic.ingest.threads.executors import executor
+        from trainmedic.ingest.threads.ray_data import RayData
 
-        return executor("ray")(lambda: loading.embedder_of(settings).vectors)
+        return RayData(lambda: loading.embedder_of(settings).vectors)
     from trainmedic.ingest.threads.local import Local
 
     return Local(knowledge.embedder.vectors)

@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.service.api.errors import STATUS, error_response
-from trainmedic.ui.context import AppContext
+from trainmedic.ui.context import AppContext, during
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -156,14 +156,7 @@ def allowed_hosts(context: AppContext) -> tuple[str, ...]:
 
 
 def attach(app: FastAPI, context: AppContext, load_server: LoadServer) -> None:
-    """Serve ``/mcp`` on ``app``. Call it before adding a route that matches all paths."""
+    """Serve ``/mcp`` on ``app``."""
     endpoint = Endpoint(context, load_server)
     app.router.routes.insert(0, Route(PATH, endpoint=endpoint, include_in_schema=False))
-    outer = app.router.lifespan_context
-
-    @asynccontextmanager
-    async def lifespan(whole: Any) -> AsyncIterator[Any]:
-        async with endpoint.running(), outer(whole) as state:
-            yield state
-
-    app.router.lifespan_context = lifespan
+    during(app, endpoint.running)

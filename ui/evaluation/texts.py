@@ -14,11 +14,11 @@ from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import T, final_answer
 from trainmedic.service.assistant import Assistant
-from trainmedic.service.evaluation.causes import Evaluation, Item, Outcome, Share, evaluated, outcome_of, request_of
 from trainmedic.service.llm.chat import ChatModel, Completion, ModelError, ModelLimits, Piece
 from trainmedic.service.llm.prompts import build
 from trainmedic.service.llm.verified_answer import grounding_of
 from trainmedic.service.llm.verify import verify
+from trainmedic.ui.evaluation.causes import Evaluation, Item, Outcome, Share, evaluated, outcome_of, request_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
