@@ -20,7 +20,7 @@ DIMENSION = 16
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     absent = EntryPoint("absent", "not_installed.engine:open_engine", "trainmedic.engines")
-    engines = {**plugins.registered(plugins.ENGINES), "absent": absent}
+    engines = {"absent": absent, **plugins.registered(plugins.ENGINES)}
     monkeypatch.setattr(plugins, "registered", lambda group: engines)
 
 
