@@ -15,7 +15,7 @@ from trainmedic.service.access.audit_log import AuditLog
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
 from trainmedic.service.observers.webhook import webhook_of
-from trainmedic.service.settings import MEBIBYTE, Settings
+from trainmedic.service.settings import Settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.memory import Memory, Observer
@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from trainmedic.service.api.app import Background
     from trainmedic.service.llm.chat import ChatModel
     from trainmedic.service.llm.model_calls import ModelCall
+
+READING_TIMEOUT_S = 10.0
+"""The longest that reading the text of one request takes; its process is killed after it."""
+READING_MEMORY = 2 * 1024**3
+"""Address space of a process that reads, where the system has such a limit."""
 
 
 def build_advisor(
@@ -115,7 +120,7 @@ def build_service(
     if webhook is not None:
         observers = (*observers, webhook)
         background.append(webhook.running)
-    reading = ReadingPool(settings.readers, settings.reading_timeout_s, settings.reading_memory_mb * MEBIBYTE)
+    reading = ReadingPool(settings.readers, READING_TIMEOUT_S, READING_MEMORY)
     reading.preload()
     background.append(reading.running)
     database = database_of(settings)

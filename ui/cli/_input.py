@@ -114,9 +114,10 @@ def _setting(name: str) -> str:
     import tomllib
 
     try:
-        return str(tomllib.loads(path.read_text(encoding="utf-8")).get(name, ""))
+        value = tomllib.loads(path.read_text(encoding="utf-8")).get(name, "")
     except (OSError, ValueError) as error:
         raise InvalidSettings(f"{path} is not TOML: {error}") from error
+    return os.pathsep.join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def use_colour() -> bool:

@@ -11,7 +11,7 @@ import httpx
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.observers.destination import inert
-from trainmedic.service.settings import MEBIBYTE, Settings
+from trainmedic.service.settings import Settings
 from trainmedic.ui.channels.access_token import AccessToken
 from trainmedic.ui.channels.channel import ChannelFailed, File, Json, NotRead
 from trainmedic.ui.channels.dingtalk import events
@@ -39,9 +39,7 @@ class DingTalkChannel:
         self._url = settings.dingtalk_api_url.rstrip("/")
         self._client = httpx.AsyncClient(timeout=TIMEOUT_S, transport=transport)
         self._token = AccessToken(self._issued)
-        self._downloads = Downloads(
-            client=self._client, hosts=HOSTS, api_url=self._url, max_bytes=settings.bot_file_mb * MEBIBYTE
-        )
+        self._downloads = Downloads(client=self._client, hosts=HOSTS, api_url=self._url)
 
     def receive(self, headers: Mapping[str, str], body: bytes) -> Reception:
         """Verify and parse a request. Raises `Refused`."""
