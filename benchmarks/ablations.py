@@ -24,6 +24,7 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.dialogue.query import Facets, Query, build_query
 from trainmedic.service.dialogue.request import Ask, safely_named
+from trainmedic.service.pipeline import Pipeline
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_advisor
@@ -34,16 +35,28 @@ TOP = 20
 Order = Callable[[Item], Sequence[str]]
 
 
-class WithoutRules(Advisor):
-    def _check(self, evidence: Evidence, book: FactBook | None = None) -> Report:
+class NoRules(Pipeline):
+    def check(self, evidence: Evidence, book: FactBook | None = None) -> Report:
         return Report(ruleset_version="")
+
+
+class NoFacets(Pipeline):
+    def hits(self, query: Query, leave_out: Collection[str]) -> tuple[Hit, ...]:
+        return Pipeline.hits(self, replace(query, facets=Facets()), leave_out)
+
+
+class WithoutRules(Advisor):
+    @property
+    def pipeline(self) -> Pipeline:
+        return NoRules(self.knowledge, self.read)
 
 
 class WithoutFacets(Advisor):
     """Ignores the recognised framework, algorithm, model, versions and settings."""
 
-    def _hits(self, query: Query, leave_out: Collection[str]) -> tuple[Hit, ...]:
-        return super()._hits(replace(query, facets=Facets()), leave_out)
+    @property
+    def pipeline(self) -> Pipeline:
+        return NoFacets(self.knowledge, self.read)
 
 
 def without_facets(advisor: Advisor) -> Advisor:

@@ -28,10 +28,11 @@ from urllib.parse import urlsplit
 from benchmarks.ask import CHINESE, ENGLISH, config, log, questions
 from benchmarks.table import Row, Table
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Advisor, PreparedAnswer
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, Message, ModelOptions
 from trainmedic.service.llm.prompts import build
+from trainmedic.service.pipeline import Draft
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_advisor
 
@@ -83,7 +84,7 @@ class Comparison:
         self.first: list[float] = []
         self.plain: list[float] = []
 
-    async def messages(self, prepared: PreparedAnswer, model: ChatModel) -> tuple[Message, ...]:
+    async def messages(self, prepared: Draft, model: ChatModel) -> tuple[Message, ...]:
         """The prompt within the settings' own limits."""
         options = self.options
         prompt = await build(
@@ -91,7 +92,7 @@ class Comparison:
         )
         return prompt.messages
 
-    async def question(self, prepared: PreparedAnswer, number: int) -> None:
+    async def question(self, prepared: Draft, number: int) -> None:
         messages = await self.messages(prepared, self.planning)
         self.raw.first(messages, 1)
         if number % 2:
@@ -100,7 +101,7 @@ class Comparison:
         if not number % 2:
             self.plain.append(self.raw.first(messages, WRITTEN))
 
-    async def timed(self, prepared: PreparedAnswer) -> None:
+    async def timed(self, prepared: Draft) -> None:
         """Time ours, from the finished retrieval to the first text; reads the rest too."""
         started = time.perf_counter()
         messages = await self.messages(prepared, self.ours)
@@ -131,7 +132,7 @@ class Comparison:
         return table
 
 
-def prepare(advisor: Advisor) -> list[PreparedAnswer]:
+def prepare(advisor: Advisor) -> list[Draft]:
     """Questions that the model would answer, every second one with a configuration and a log."""
     prompts = []
     for turn in range(ROUNDS):
@@ -139,7 +140,7 @@ def prepare(advisor: Advisor) -> list[PreparedAnswer]:
             files = (("train.sh", config(number)), ("train.log", log(number))) if number % 2 else ()
             attachments = tuple(Attachment(name=name, content=text.encode()) for name, text in files)
             prepared = advisor.prepare(Ask(question=question, attachments=attachments))
-            if prepared.answer.causes:
+            if prepared.diagnosis.causes:
                 prompts.append(prepared)
     return prompts
 

@@ -12,7 +12,7 @@ a message is named by its dotted path::
     en = { one = "{count} error", other = "{count} errors" }
     zh = "{count} 个错误"
 
->>> messages = load_messages("trainmedic.service.composition")
+>>> messages = load_messages("trainmedic.service.answer")
 >>> messages("summary.errors", "en", count=1)
 '1 error'
 """

@@ -1,4 +1,4 @@
-"""Values to JSON and back: the dataclasses of `service.answer` are the schema for the API, its clients and MCP.
+"""Values to JSON and back: the dataclasses of `service.answer.schema` are the schema for the API, its clients and MCP.
 
 Encoding needs no pydantic, because ``trainmedic check --format json`` must start fast; decoding and the OpenAPI
 document use pydantic on the same dataclasses.

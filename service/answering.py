@@ -1,7 +1,7 @@
 """The interface through which every channel asks: a stream of text that ends with the whole answer.
 
-`TemplateAnswerer` implements it without a model, `service.assistant.Assistant` with one; that is a separate module
-because importing the model's client takes longer than everything else at start.
+`TemplateAnswerer` implements it without a model, `service.agent.assistant.Assistant` with one; that is a room of its
+own because importing the model's client takes longer than everything else at start.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from trainmedic.kb.model.place import Source
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, Section, StepView
+from trainmedic.service.answer.schema import Answer, Section, StepView
 from trainmedic.service.dialogue.request import Ask
 
 T = TypeVar("T")
@@ -51,6 +51,12 @@ def deltas(sections: Sequence[Section], *, after: bool = False) -> list[Delta]:
         Delta(section.kind, f"\n\n{section.markdown}" if after or number else section.markdown)
         for number, section in enumerate(sections)
     ]
+
+
+def after_model(answer: Answer) -> Sequence[Section]:
+    """The program's own sections after a model's text."""
+    kinds = [section.kind for section in answer.sections]
+    return answer.sections[kinds.index("model_text") + 1 :] if "model_text" in kinds else ()
 
 
 class ModelText:
@@ -98,7 +104,7 @@ class TemplateAnswerer:
         """The template text, then its answer."""
         advisor = self._advisor.snapshot()
         prepared = await run(lambda: advisor.prepare(request, trace_id))
-        answer = prepared.answer
+        answer = await run(lambda: advisor.compose(prepared))
         yield Draft(answer=answer, sources=prepared.context.evidence.sources)
         for delta in deltas(answer.sections):
             yield delta

@@ -329,7 +329,7 @@ def _keys(keys: SecretStr) -> frozenset[str]:
 class TomlTables(TomlConfigSettingsSource):
     """The file, in which ``[model]`` with ``base_url`` is the setting ``model_base_url``; a list is one text."""
 
-    def _read_file(self, file_path: Path) -> dict[str, Any]:
+    def _read_file(self, file_path: Any) -> dict[str, Any]:
         return dict(_flat(super()._read_file(file_path)))
 
 

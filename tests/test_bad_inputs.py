@@ -24,7 +24,7 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.source import Limits
 from trainmedic.kb.serialization import to_json
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.api.app import create_app
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings

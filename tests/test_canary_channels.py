@@ -24,8 +24,8 @@ from tests.test_canary import RULE, SECRETS, assert_clean, everywhere
 from trainmedic.kb.identities import identities_of, masked_values
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
-from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.observers.webhook import Webhook

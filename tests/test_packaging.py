@@ -12,10 +12,11 @@ import sys
 import tomllib
 import venv
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
+from typing import TypeAlias
 
 import httpx
 import pytest
@@ -39,6 +40,7 @@ NOT_SHIPPED = ("ingest/tools/",)
 INDEX = "kb/store/prebuilt"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
+Expected: TypeAlias = dict[tuple[str, ...], tuple[int, str]]
 AUDITS = (("text", "trl"), ("json", "trl"), ("sarif", "trainmedic"), ("github", ""), ("osv", "["))
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE = (ROOT / "compose.yaml").read_text(encoding="utf-8")
@@ -241,7 +243,7 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def wrong(programs: Path, folder: Path, expected: Mapping[tuple[str, ...], tuple[int, str]]) -> list[object]:
+def wrong(programs: Path, folder: Path, expected: Expected) -> list[object]:
     """The verbs that end otherwise than with this code and text."""
     outcomes = {words: told(programs, folder, *words) for words in expected}
     return [
@@ -260,9 +262,13 @@ def test_the_wheel_alone_checks_audits_compares_explains_and_works_on_pages(alon
     page = "kb/rules/kto/openrlhf-kto-vanilla-loss-single-class.md"
     shipped_page = str(next(alone.parent.glob(f"lib/python*/site-packages/trainmedic/{page}")))
     rule = "openrlhf-kto-vanilla-loss-single-class"
-    checks = {("check", "train.sh", "--format", form): (1, rule) for form in ("text", "json", "sarif", "github")}
-    audits = {("audit", "requirements.txt", "--fail-on", "never", "--format", form): (0, text) for form, text in AUDITS}
-    expected = {
+    checks: Expected = {
+        ("check", "train.sh", "--format", form): (1, rule) for form in ("text", "json", "sarif", "github")
+    }
+    audits: Expected = {
+        ("audit", "requirements.txt", "--fail-on", "never", "--format", form): (0, text) for form, text in AUDITS
+    }
+    expected: Expected = {
         **checks,
         **audits,
         ("check", "train.sh", "--diff"): (1, "+++ b/train.sh"),
@@ -282,7 +288,7 @@ def test_the_wheel_alone_checks_audits_compares_explains_and_works_on_pages(alon
 
 @pytest.mark.slow
 def test_with_the_extra_serve_it_asks_and_searches(serving: Path, files: Path) -> None:
-    expected = {
+    expected: Expected = {
         ("ask", "KTO loss is nan, why?", "-f", "train.sh"): (0, "vanilla_loss"),
         ("search", "kto loss nan"): (0, "openrlhf-kto-vanilla-loss-nan"),
         ("index", "status"): (0, "prebuilt"),

@@ -15,9 +15,9 @@ from tests.incidents import KTO_SINGLE
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import to_json
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.answering import final_answer, run_inline
 from trainmedic.service.api.app import create_app
-from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.settings import Settings

@@ -12,13 +12,12 @@ from fastapi.testclient import TestClient
 
 import trainmedic
 from tests.defects.values import ENTRY, folder
-from trainmedic.kb.engine.curve_comparison import partings
+from trainmedic.kb.comparison.curve_comparison import partings
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.model.run_difference import DifferenceView
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer.schema import DifferenceView, DiffView
 from trainmedic.service.api.app import create_app
-from trainmedic.service.composition.diff_views import DiffView
 from trainmedic.service.settings import Settings
 from trainmedic.ui.cli import main
 from trainmedic.ui.present import diff_text

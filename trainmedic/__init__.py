@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from trainmedic.kb.model.place import Attachment
     from trainmedic.kb.model.report_view import FindingView as Finding
     from trainmedic.kb.model.report_view import ReportView as Report
-    from trainmedic.service.answer import Answer
-    from trainmedic.service.answer import AuditView as Audit
-    from trainmedic.service.answer import CauseView as Cause
-    from trainmedic.service.answer import DefectView as Defect
-    from trainmedic.service.composition.diff_views import DiffView as Diff
+    from trainmedic.service.answer.schema import Answer
+    from trainmedic.service.answer.schema import AuditView as Audit
+    from trainmedic.service.answer.schema import CauseView as Cause
+    from trainmedic.service.answer.schema import DefectView as Defect
+    from trainmedic.service.answer.schema import DiffView as Diff
     from trainmedic.ui.auditing import audit
     from trainmedic.ui.checking import check
     from trainmedic.ui.client import AsyncClient, Client, ServiceError, read_files
@@ -48,14 +48,14 @@ __all__ = [
     "read_files",
 ]
 _HOMES = {
-    "Answer": ("service.answer", "Answer"),
+    "Answer": ("service.answer.schema", "Answer"),
     "AsyncClient": ("ui.client", "AsyncClient"),
     "Attachment": ("kb.model.place", "Attachment"),
-    "Audit": ("service.answer", "AuditView"),
-    "Cause": ("service.answer", "CauseView"),
+    "Audit": ("service.answer.schema", "AuditView"),
+    "Cause": ("service.answer.schema", "CauseView"),
     "Client": ("ui.client", "Client"),
-    "Defect": ("service.answer", "DefectView"),
-    "Diff": ("service.composition.diff_views", "DiffView"),
+    "Defect": ("service.answer.schema", "DefectView"),
+    "Diff": ("service.answer.schema", "DiffView"),
     "Finding": ("kb.model.report_view", "FindingView"),
     "Report": ("kb.model.report_view", "ReportView"),
     "ServiceError": ("ui.client", "ServiceError"),

@@ -153,7 +153,7 @@ def answerer_of(settings: Settings, advisor: Advisor, model: ChatModel | None) -
     """The template, or the model over it."""
     if model is None:
         return TemplateAnswerer(advisor)
-    from trainmedic.service.assistant import Assistant
+    from trainmedic.service.agent.assistant import Assistant
 
     return Assistant(advisor, model, restate=settings.model_restate, rerank=settings.model_rerank)
 

@@ -11,8 +11,8 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Edit
 from trainmedic.kb.pages.defect import load_defects
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.answer import AuditView
-from trainmedic.service.composition.audit import audited
+from trainmedic.service.answer.audit import audited
+from trainmedic.service.answer.schema import AuditView
 from trainmedic.ui.checking import attachment_of
 
 INSTALLED = "installed packages"

@@ -14,7 +14,7 @@ from trainmedic.kb.model.report import Report
 from trainmedic.kb.model.report_view import ReportView
 from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.composition.views import report_view
+from trainmedic.service.answer.views import report_view
 
 
 def check(

@@ -11,8 +11,8 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.compressed import expand
 from trainmedic.kb.parse.intake import decode
-from trainmedic.service.answer import Answer
-from trainmedic.service.composition.views import report_view
+from trainmedic.service.answer.schema import Answer
+from trainmedic.service.answer.views import report_view
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.checking import examine

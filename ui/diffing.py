@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from trainmedic.kb.comparison.run_diff import side_of
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.defect import load_defects
 from trainmedic.kb.pages.mechanism import load_mechanisms
-from trainmedic.service.composition.diff_views import DiffView
-from trainmedic.service.composition.run_diff import diff_view, side_of
+from trainmedic.service.answer.run_diff import diff_view
+from trainmedic.service.answer.schema import DiffView
 from trainmedic.ui.checking import attachment_of
 from trainmedic.ui.checking import examine as examine_run
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 
-from trainmedic.kb.engine.defect import DefectSet
+from trainmedic.kb.audit.defect import DefectSet
 from trainmedic.kb.engine.mechanism import MechanismSet
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.glossary.terms import Glossary, load_glossary

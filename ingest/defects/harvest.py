@@ -8,7 +8,7 @@ from pathlib import Path
 
 from trainmedic.ingest.defects.candidates import DefectCandidate, candidates, known_as
 from trainmedic.ingest.defects.history import History
-from trainmedic.kb.engine.defect import Defect
+from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.serialization import to_json
 

@@ -32,9 +32,9 @@ def check(evidence: Evidence, ruleset: RuleSet, book: FactBook | None = None) ->
     failures = {page.stem: RuleFailure(rule_id=page.stem, message=str(page)) for page in ruleset.failures}
     ruled_out: set[str] = set()
     for facts in (book or FactBook(evidence)).runs:
-        for rule in ruleset.decidable(_framework(facts), facts):
+        for rule in ruleset.for_framework(_framework(facts)):
             try:
-                if not _applies(rule, facts):
+                if not _may_decide(rule, facts):
                     continue
                 outcome = _judged(rule, facts)
                 if outcome.value is False:
@@ -63,7 +63,7 @@ def fired_rules(evidence: Evidence, ruleset: RuleSet, among: Collection[str] | N
     """
     fired = set()
     for facts in FactBook(evidence).runs:
-        for rule in ruleset.decidable(_framework(facts), facts):
+        for rule in ruleset.for_framework(_framework(facts)):
             if rule.id not in fired and (among is None or rule.id in among):
                 with suppress(Exception):
                     if _fires(rule, facts):
@@ -77,17 +77,15 @@ def _framework(facts: Facts) -> str | None:
 
 def _fires(rule: Rule, facts: Facts) -> bool:
     """The bare value: without the reasons, which take most of the time."""
-    if rule.condition is None:
-        return evaluate(rule, facts).value is True
-    return _applies(rule, facts) and rule.condition.holds(facts) is True
+    if not _may_decide(rule, facts):
+        return False
+    return (rule.condition.holds(facts) if rule.condition is not None else _judged(rule, facts).value) is True
 
 
-def evaluate(rule: Rule, facts: Facts) -> Outcome:
-    """One rule on one run. An outcome that is unknown is only returned where it is worth reporting."""
-    if not _applies(rule, facts):
-        return CLEAR
-    outcome = _judged(rule, facts)
-    return outcome if _reported(rule, outcome, facts) else CLEAR
+def _may_decide(rule: Rule, facts: Facts) -> bool:
+    """Whether the rule applies, and its condition is not one that the evidence says nothing about."""
+    silent = rule.condition.where_silent(facts) if rule.condition is not None else None
+    return silent is not UNKNOWN and _applies(rule, facts)
 
 
 def _judged(rule: Rule, facts: Facts) -> Outcome:

@@ -17,8 +17,7 @@ from typing import Any, TypeAlias
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.functions import ALL_FUNCTIONS, COMPUTATIONS, FACT_CALLS, SPECIAL
 from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.engine.said import Shape
-from trainmedic.kb.engine.silence import ALWAYS, SHAPES, empty, marks_of, said_by
+from trainmedic.kb.engine.prefilter import ALWAYS, SHAPES, Shape, empty, marks_of, said_by
 from trainmedic.kb.engine.values import UNKNOWN, Key, Result, Unknown, arithmetic, equal, member, ordered, show, truth
 from trainmedic.kb.engine.vocabulary import NO_WORDS, Vocabulary
 from trainmedic.kb.errors import InvalidPage
@@ -127,14 +126,12 @@ class Expression:
 
     def where_silent(self, facts: Facts) -> bool | Unknown | None:
         """The value as a condition if the evidence says nothing about any of its facts, else None."""
-        said = facts.said_marks or said_by(facts)
-        return self.on_silence(said.shape) if self.marks.isdisjoint(said.marks) else None
-
-    def on_silence(self, shape: Shape) -> bool | Unknown:
-        """The value as a condition on evidence of this shape that says nothing about any of its facts."""
-        known = self._on_empty.get(shape)
+        said = said_by(facts)
+        if not self.marks.isdisjoint(said.marks):
+            return None
+        known = self._on_empty.get(said.shape)
         if known is None:
-            known = self._on_empty[shape] = truth(self.root.evaluate(empty(shape)))
+            known = self._on_empty[said.shape] = truth(self.root.evaluate(empty(said.shape)))
         return known
 
     def reads_user_text(self, facts: Facts) -> bool:

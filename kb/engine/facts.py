@@ -15,7 +15,6 @@ from typing import Any, TypeVar, cast
 from trainmedic.kb.engine.graphics_cards import cards
 from trainmedic.kb.engine.log_text import Haystack
 from trainmedic.kb.engine.memory_places import out_of_memory, size_of
-from trainmedic.kb.engine.said import Said
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Key, show, unresolved
 from trainmedic.kb.frameworks.batch import batch
 from trainmedic.kb.frameworks.catalogue import pins
@@ -44,7 +43,7 @@ class Facts:
     ``concepts`` are those of the glossary that the question names without denying them.
     """
 
-    __slots__ = ("_options", "_shared", "concepts", "evidence", "haystack", "known", "run", "said_marks")
+    __slots__ = ("_options", "_shared", "concepts", "evidence", "haystack", "known", "run")
 
     def __init__(
         self,
@@ -61,8 +60,6 @@ class Facts:
         self._options: dict[str, tuple[Option, ...]] | None = None
         self.haystack = haystack or Haystack(evidence)
         self._shared: dict[str, Any] = {}
-        self.said_marks: Said | None = None
-        """What `kb.engine.silence` found the evidence to speak of, once it has looked."""
 
     def once(self, name: str, compute: Callable[[Facts], T]) -> T:
         """A value that several rules share, computed once per run. ``name`` is the caller's module."""
@@ -200,27 +197,27 @@ class Facts:
         return Fact(value=last.value, spans=(last.span,), seen=f"{key} = {show(last.value)}", user_provided=True)
 
     def has_option(self, key: str, scope: str | None = None) -> Fact:
-        found = self.options(key, scope)
-        if not found:
-            return self._absent(False, f"{key} is not written", f"option:{key}", scope)
-        return Fact(value=True, spans=(found[-1].span,), seen=f"{key} is written", user_provided=True)
+        return self._of_last(key, scope, False, lambda last: (True, "is written"))
 
     def option_has_value(self, key: str, scope: str | None = None) -> Fact:
         """Whether a value follows the option (``--flag false``), as against a bare switch."""
-        found = self.options(key, scope)
-        if not found:
-            return self._absent(False, f"{key} is not written", f"option:{key}", scope)
-        last = found[-1]
-        seen = f"{key} is followed by {last.raw!r}" if last.raw is not None else f"{key} stands bare"
-        return Fact(value=last.raw is not None, spans=(last.span,), seen=seen, user_provided=True)
+
+        def read(last: Option) -> tuple[Value, str]:
+            return last.raw is not None, f"is followed by {last.raw!r}" if last.raw is not None else "stands bare"
+
+        return self._of_last(key, scope, False, read)
 
     def option_origin(self, key: str, scope: str | None = None) -> Fact:
         """How the option was written (`kb.model.run.Origin`), None where it is not there."""
+        return self._of_last(key, scope, None, lambda last: (last.origin.value, f"is written as {last.origin.value}"))
+
+    def _of_last(self, key: str, scope: str | None, absent: Value, read: Callable[[Option], tuple[Value, str]]) -> Fact:
+        """What the last option of this key says, which ``read`` gives with its words; ``absent`` if there is none."""
         found = self.options(key, scope)
         if not found:
-            return self._absent(None, f"{key} is not written", f"option:{key}", scope)
-        origin = found[-1].origin.value
-        return Fact(value=origin, spans=(found[-1].span,), seen=f"{key} is written as {origin}", user_provided=True)
+            return self._absent(absent, f"{key} is not written", f"option:{key}", scope)
+        value, seen = read(found[-1])
+        return Fact(value=value, spans=(found[-1].span,), seen=f"{key} {seen}", user_provided=True)
 
     # --- versions -----------------------------------------------------------------------------------------------------
 
@@ -444,35 +441,13 @@ class Facts:
 
 
 FACTS: Mapping[str, Callable[..., Fact]] = {
-    "name": Facts.name,
-    "written": Facts.written,
-    "default_used": Facts.default_used,
-    "option": Facts.option,
-    "has_option": Facts.has_option,
-    "option_has_value": Facts.option_has_value,
-    "option_origin": Facts.option_origin,
-    "version": Facts.version,
-    "version_of": Facts.version_of,
-    "pinned": Facts.pinned,
-    "metric": Facts.metric,
-    "metric_first": Facts.metric_first,
-    "metric_max": Facts.metric_max,
-    "metric_min": Facts.metric_min,
-    "metric_abs_max": Facts.metric_abs_max,
-    "has_metric": Facts.has_metric,
-    "all_finite": Facts.all_finite,
-    "signal": Facts.signal,
-    "seen": Facts.seen,
-    "stated": Facts.stated,
-    "onset": Facts.onset,
-    "said": Facts.said,
-    "traceback": Facts.traceback,
-    "log_says": Facts.log_says,
-    "oom_in": Facts.oom_in,
-    "oom_size": Facts.oom_size,
-    "oom_frame": Facts.oom_frame,
-    "card_below": Facts.card_below,
-    "card_name": Facts.card_name,
+    name: getattr(Facts, name)
+    for name in (
+        *("name", "written", "default_used", "option", "has_option", "option_has_value", "option_origin"),
+        *("version", "version_of", "pinned", "signal", "seen", "stated", "onset", "said", "traceback", "log_says"),
+        *("metric", "metric_first", "metric_max", "metric_min", "metric_abs_max", "has_metric", "all_finite"),
+        *("oom_in", "oom_size", "oom_frame", "card_below", "card_name"),
+    )
 }
 
 

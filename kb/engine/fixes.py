@@ -82,7 +82,8 @@ class _Plan:
         stated = facts.evidence.versions.get(self.framework or "")
         self.certain = stated is not None and stated.exact is not None
         self.taken: list[Option] = []
-        self.changes: list[Edit | None] = []
+        self.changes: list[Edit] = []
+        self.possible = True
         self.removed: list[str] = []
         self.written: list[str] = []
 
@@ -92,8 +93,7 @@ class _Plan:
         key = setting.option.key if setting is not None and setting.option is not None else name
         options = self.facts.options(key)
         self.removed.append(_as_written(options[-1]) if options else key)
-        if not options:
-            self.changes.append(None)
+        self.possible = self.possible and bool(options)
         self._take(options)
 
     def set(self, name: str, value: Scalar) -> None:
@@ -103,27 +103,37 @@ class _Plan:
         spelled = self._spelled(name, value, option, holder)
         if spelled is None:
             self.written.append(f"{name}: {show(value)}")
-            self.changes.append(None)
+            self.possible = False
             return
         drops = [dropped for key in spelled.drop for dropped in self.facts.options(key) if dropped != option]
-        if spelled.key is None:
-            drops = [*drops, *([option] if option is not None and option not in drops else [])]
-            self.removed += [_as_written(dropped) for dropped in drops] or [f"{name}: {show(value)}"]
+        if spelled.key is not None:
             self._take(drops)
+            self._write(option, holder, spelled.key, spelled.raw)
             return
+        drops += [option] if option is not None else []  # leaving it out says the value
+        self.removed += [_as_written(dropped) for dropped in drops] or [f"{name}: {show(value)}"]
         self._take(drops)
-        if holder is not None and holder.scope == CAST:
-            self.written.append(f".to({spelled.raw})")
-        else:
-            self.written.append(_shown(holder.origin if holder is not None else Origin.FLAG, spelled.key, spelled.raw))
+
+    def _write(self, option: Option | None, holder: Option | None, key: str, raw: str | None) -> None:
+        """Write ``key`` over ``option``; without one behind ``holder``, and without that nowhere."""
         if holder is None:
-            self.changes.append(None)
-        elif option is None:
-            self.changes.append(insert(self._document(holder), holder, spelled.key, spelled.raw))
-        elif option.key.replace("-", "_") == spelled.key.replace("-", "_"):
-            self.changes.append(replace_value(self._document(option), option, spelled.raw))
+            self.written.append(_shown(Origin.FLAG, key, raw))
+            self._change(None)
+            return
+        self.written.append(f".to({raw})" if holder.scope == CAST else _shown(holder.origin, key, raw))
+        document = self._document(holder.span.attachment)
+        if option is None:
+            self._change(insert(document, holder, key, raw))
+        elif option.key.replace("-", "_") == key.replace("-", "_"):
+            self._change(replace_value(document, option, raw))
         else:
-            self.changes.append(replace_option(self._document(option), option, spelled.key, spelled.raw))
+            self._change(replace_option(document, option, key, raw))
+
+    def _change(self, edit: Edit | None) -> None:
+        if edit is None:
+            self.possible = False
+        else:
+            self.changes.append(edit)
 
     def _spelled(self, name: str, value: Scalar, option: Option | None, holder: Option | None) -> Spelling | None:
         """How to write it: in the words of the call it stands in, else of the library or the framework it is for.
@@ -151,20 +161,18 @@ class _Plan:
 
     def edits(self) -> tuple[Edit, ...]:
         """All edits in order of place, or none if one of them cannot be made or two of them meet."""
-        gathered = list(self.changes)
+        gathered, possible = list(self.changes), self.possible
         for name in dict.fromkeys(option.span.attachment for option in self.taken):
-            options = [option for option in self.taken if option.span.attachment == name]
-            removals = remove(self._document(options[0]), options)
-            gathered += removals if removals is not None else [None]
-        whole = [edit for edit in gathered if edit is not None]
-        edits, dropped = resolve(whole)
-        return edits if len(whole) == len(gathered) and not dropped else ()
+            removals = remove(self._document(name), [option for option in self.taken if option.span.attachment == name])
+            gathered += removals or ()
+            possible = possible and removals is not None
+        edits, dropped = resolve(gathered)
+        return edits if possible and not dropped else ()
 
     def _take(self, options: Iterable[Option]) -> None:
         self.taken += [option for option in options if option not in self.taken]
 
-    def _document(self, option: Option) -> Document:
-        name = option.span.attachment
+    def _document(self, name: str | None) -> Document:
         if name not in self.documents:
             source = next((item for item in self.facts.evidence.sources if item.name == name), None)
             self.documents[name] = Document(source or Source(name=name, text="", byte_count=0))

@@ -80,33 +80,20 @@ def _place(text: str, words: Vocabulary) -> str | None:
     return None if text in PLACES else f"{text!r} is no place; there are {', '.join(PLACES)}"
 
 
+_METRICS = ("metric", "metric_first", "metric_max", "metric_min", "metric_abs_max", "has_metric")
+_OPTIONS = ("option", "has_option", "option_has_value", "option_origin")
 FACT_CALLS: Mapping[str, FactCall] = {
     "version": FactCall(2, 2, (_package, _range)),
     "version_of": FactCall(1, 1, (_package,)),
     "pinned": FactCall(3, 3, (_package, _package, _range)),
-    "signal": FactCall(1, 1, (_signal,)),
-    "seen": FactCall(1, 1, (_signal,)),
-    "stated": FactCall(1, 1, (_signal,)),
-    "onset": FactCall(1, 1, (_signal,)),
+    **dict.fromkeys(("signal", "seen", "stated", "onset"), FactCall(1, 1, (_signal,))),
     "said": FactCall(1, 8, (_concept,)),
-    "traceback": FactCall(1, 1, (_word,)),
-    "metric": FactCall(1, 1, (_word,)),
-    "metric_first": FactCall(1, 1, (_word,)),
-    "metric_max": FactCall(1, 1, (_word,)),
-    "metric_min": FactCall(1, 1, (_word,)),
-    "metric_abs_max": FactCall(1, 1, (_word,)),
-    "has_metric": FactCall(1, 1, (_word,)),
+    **dict.fromkeys(("traceback", *_METRICS), FactCall(1, 1, (_word,))),
     "all_finite": FactCall(1, 32, (_word,)),
-    "written": FactCall(1, 1, (_setting,)),
-    "default_used": FactCall(1, 1, (_setting,)),
-    "option": FactCall(1, 2, (_word,)),
-    "has_option": FactCall(1, 2, (_word,)),
-    "option_has_value": FactCall(1, 2, (_word,)),
-    "option_origin": FactCall(1, 2, (_word,)),
+    **dict.fromkeys(("written", "default_used"), FactCall(1, 1, (_setting,))),
+    **dict.fromkeys(_OPTIONS, FactCall(1, 2, (_word,))),
     "log_says": FactCall(1, 16, (_line,)),
-    "oom_in": FactCall(1, 8, (_place,)),
-    "oom_size": FactCall(1, 8, (_place,)),
-    "oom_frame": FactCall(1, 8, (_place,)),
+    **dict.fromkeys(("oom_in", "oom_size", "oom_frame"), FactCall(1, 8, (_place,))),
     "card_below": FactCall(1, 1, (_number,), numbers=True),
     "card_name": FactCall(0, 1, (_word,)),
 }

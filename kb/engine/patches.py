@@ -13,7 +13,6 @@ from functools import partial
 
 from trainmedic.kb.engine.checker import fired_rules
 from trainmedic.kb.engine.edits import apply, resolve
-from trainmedic.kb.engine.reach import reached
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence, Read
@@ -120,8 +119,7 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, read: Rea
 def _appearing(before: Evidence, after: Evidence, ruleset: RuleSet, fired: frozenset[str]) -> frozenset[str]:
     """The rules that fire on the configuration after an edit, and fired neither on it nor on the run before."""
     old, new = unstarted(before), unstarted(after)
-    possible = reached(old, new, ruleset)
-    found = fired_rules(new, ruleset, possible) - fired
+    found = fired_rules(new, ruleset) - fired
     return found - fired_rules(old, ruleset, found) if found else found
 
 

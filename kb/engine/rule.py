@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TypeAlias
 
 from trainmedic.kb.engine.expressions import Expression
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.placeholders import Template
-from trainmedic.kb.engine.spoken import ConditionIndex
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.report import Reference, Safety, Severity, Text
 from trainmedic.kb.model.run import Scalar
-
-T = TypeVar("T")
 
 Check: TypeAlias = Callable[[Facts], Outcome]
 
@@ -65,15 +63,13 @@ class Rule:
     stops: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RuleSet:
     """All rules in order of their ids, what could not be loaded, and a hash of all pages and modules (the version)."""
 
     rules: tuple[Rule, ...]
     failures: tuple[PageProblem, ...] = ()
     version: str = ""
-    _index: dict[str, ConditionIndex[Rule]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def for_framework(self, framework: str | None) -> tuple[Rule, ...]:
         """The rules that may run for a framework (None: not recognised). Deprecated ones never run."""
@@ -84,23 +80,10 @@ class RuleSet:
             and ("framework" not in rule.applies or framework in rule.applies["framework"])
         )
 
-    def decidable(self, framework: str | None, facts: Facts) -> Iterator[Rule]:
-        """The rules of `for_framework` but those that cannot be told because the evidence says nothing about them."""
-        key = framework or ""
-        if key not in self._index:
-            self._index[key] = ConditionIndex(self.for_framework(framework), lambda rule: rule.condition)
-        return self._index[key].decidable(facts)
-
-    @property
+    @cached_property
     def ids(self) -> tuple[str, ...]:
         """The ids of all rules, in order."""
-        return self.once("ids", lambda rules: tuple(rule.id for rule in rules))
-
-    def once(self, name: str, derive: Callable[[tuple[Rule, ...]], T]) -> T:
-        """What a module derives from the rules, once. ``name`` is the module."""
-        if name not in self._derived:
-            self._derived[name] = derive(self.rules)
-        return cast(T, self._derived[name])
+        return tuple(rule.id for rule in self.rules)
 
     def get(self, rule_id: str) -> Rule | None:
         return next((rule for rule in self.rules if rule.id == rule_id), None)

@@ -78,18 +78,6 @@ class MessageIndex:
     def __len__(self) -> int:
         return sum(map(len, self.tables))
 
-    def entry(self, package: str, literal: str) -> Entry | None:
-        """The latest message of a package that contains a literal text; None if there is none."""
-        for table in self.tables:
-            if table.package == package:
-                entries = (table.entry(number) for number in range(len(table)))
-                return max(
-                    (entry for entry in entries if literal in entry.literal),
-                    key=lambda entry: table.releases.index(entry.last),
-                    default=None,
-                )
-        return None
-
     def entries(self, package: str = "", terms: Sequence[str] = (), version: str = "") -> Iterator[Entry]:
         """The messages of a package (empty: of all) that contain every term, and that a release may print."""
         for table in self.tables:
@@ -134,7 +122,7 @@ class MessageIndex:
             anchor -= template.count("`", 0, anchor)
             template = template.replace("`", "")
         parts, holes = split(template)
-        match = _matched(parts, *_place_of_anchor(template, parts, anchor), text, word)
+        match = _matched(parts, *_place_of_anchor(template, anchor), text, word)
         if match is None:
             return None
         bounds, literal, whole = match
@@ -220,7 +208,7 @@ def _raw_length(raw: str, count: int, *, end: bool) -> int:
     return at
 
 
-def _place_of_anchor(template: str, parts: Sequence[str], anchor: int) -> tuple[int, int]:
+def _place_of_anchor(template: str, anchor: int) -> tuple[int, int]:
     """(part, offset in the part) of the anchor, which holds no brace."""
     before = split(template[:anchor] + "\x03")[0]
     part = len(before) - 1

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from trainmedic.kb.error_messages.template import split
@@ -62,50 +63,43 @@ class Entry:
 class MessageTable:
     """One package's messages, read when one of them is needed."""
 
-    package: str
-    releases: Sequence[str]
-    _kinds: Sequence[str]
-    _files: Sequence[str]
-    _functions: Sequence[str]
-    _rows: Sequence[Sequence[Any]]
-
     def __init__(self, read: Callable[[], str]) -> None:
         self._read = read
 
-    def __getattr__(self, name: str) -> object:
-        """A field that the first use finds missing; from then on they are attributes."""
-        if name not in MessageTable.__annotations__:
-            raise AttributeError(name)
+    @cached_property
+    def _content(self) -> Mapping[str, Any]:
         content: Mapping[str, Any] = json.loads(self._read())
-        self.package, self.releases = content["package"], content["releases"]
-        self._kinds, self._files, self._functions = content["kinds"], content["files"], content["functions"]
-        self._rows = content["messages"]
-        return getattr(self, name)
+        return content
+
+    @property
+    def package(self) -> str:
+        return str(self._content["package"])
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._content["messages"])
 
     def anchors(self) -> list[str]:
         """The stretch of text by which each message is looked up, in the order of the messages."""
-        return [row[0][row[2] : row[2] + row[3]] for row in self._rows]
+        return [row[0][row[2] : row[2] + row[3]] for row in self._content["messages"]]
 
     def template(self, number: int) -> tuple[str, int]:
         """A message's template, and where its anchor begins in it."""
-        row = self._rows[number]
+        row = self._content["messages"][number]
         return row[0], row[2]
 
     def entry(self, number: int) -> Entry:
-        template, kind, _, _, first, last, *places = self._rows[number]
+        content = self._content
+        template, kind, _, _, first, last, *places = content["messages"][number]
         return Entry(
             package=self.package,
             template=template,
-            kind=self._kinds[kind],
-            first=self.releases[first],
-            last=self.releases[last],
+            kind=content["kinds"][kind],
+            first=content["releases"][first],
+            last=content["releases"][last],
             places=tuple(
-                Place(self._files[file], line, self._functions[function], condition)
+                Place(content["files"][file], line, content["functions"][function], condition)
                 for file, line, function, condition in places
             ),
-            is_newest=last == len(self.releases) - 1,
+            is_newest=last == len(content["releases"]) - 1,
             is_oldest=first == 0,
         )

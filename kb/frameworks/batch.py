@@ -11,14 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmedic.kb.frameworks.profiles import INHERITS
+from trainmedic.kb.frameworks.profiles import Profile, profiles
 from trainmedic.kb.model.run import Option, Setting, Unresolved
-
-_BY_DATA_PARALLEL = ("megatron-bridge", "megatron-core", "nemo-rl", "slime")
-"""They divide the global batch by micro batch times data parallel size."""
-_BY_PROMPTS = ("verl", "skyrl", "skyrl-train")
-"""They divide a mini batch, counted in prompts times samples, in the same way."""
-_HF = (*INHERITS, "transformers", "unsloth", "axolotl", "torchtune", "xtuner")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,39 +27,38 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """The sizes of a run; None if unknown. ``accumulation_exact`` is False if the division leaves a remainder."""
+    """The sizes of a run; None if unknown."""
 
     world_size: Known | None = None
     data_parallel: Known | None = None
     accumulation: Known | None = None
     global_batch: Known | None = None
-    accumulation_exact: bool | None = None
 
 
 def batch(settings: Mapping[str, Setting], framework: str | None, algorithm: str | None = None) -> Batch:
-    numbers = _Numbers(settings)
-    world = _world(numbers, framework)
+    numbers, profile = _Numbers(settings), profiles().get(framework or "")
+    world = _world(numbers, profile)
     parallel = _data_parallel(numbers, world)
-    whole, exact, accumulation = None, None, None
-    if framework in _HF:
-        accumulation = _hf_accumulation(numbers, framework, algorithm, world)
-        whole = _product(numbers, accumulation, parallel)
-        exact = True if accumulation else None
-    elif framework == "openrlhf":
-        whole = numbers.written("global_batch", "train batch size")
-        exact, accumulation = _openrlhf_accumulation(numbers, whole, world)
-    elif framework in _BY_DATA_PARALLEL:
-        whole = numbers.written("global_batch", "global batch size")
-        exact, accumulation = _micro_batches(numbers, whole, parallel)
-    elif framework in _BY_PROMPTS and algorithm != "sft":
-        whole = _mini_batch(numbers)
-        exact, accumulation = _micro_batches(numbers, whole, parallel)
+    whole: Known | None = None
+    accumulation: Known | None = None
+    match profile.batch if profile is not None else "":
+        case "multiplied":
+            accumulation = _hf_accumulation(numbers, profile, algorithm, world)
+            whole = _product(numbers, accumulation, parallel)
+        case "divided by ranks":
+            whole = numbers.written("global_batch", "train batch size")
+            accumulation = _openrlhf_accumulation(numbers, whole, world)
+        case "divided":
+            whole = numbers.written("global_batch", "global batch size")
+            accumulation = _micro_batches(numbers, whole, parallel)
+        case "prompts" if algorithm != "sft":
+            whole = _mini_batch(numbers)
+            accumulation = _micro_batches(numbers, whole, parallel)
     return Batch(
         world_size=world,
         data_parallel=parallel,
         accumulation=accumulation,
         global_batch=whole,
-        accumulation_exact=exact,
     )
 
 
@@ -114,7 +107,7 @@ def _join(numbers: _Numbers, value: int, how: str, names: Sequence[str], *parts:
     return Known(value=value, how=how, names=tuple(dict.fromkeys(every)), options=tuple(unique))
 
 
-def _world(numbers: _Numbers, framework: str | None) -> Known | None:
+def _world(numbers: _Numbers, profile: Profile | None) -> Known | None:
     """Training processes: the launcher's total, nodes × GPUs per node, or the length of CUDA_VISIBLE_DEVICES."""
     total = numbers.number("num_processes")
     if total is not None:
@@ -123,7 +116,7 @@ def _world(numbers: _Numbers, framework: str | None) -> Known | None:
     if gpus is not None and nodes is not None:
         return numbers.known(gpus * nodes, f"{nodes} nodes × {gpus} GPUs", "num_gpus", "num_nodes")
     setting = numbers.settings.get("visible_devices")
-    spawns = framework in ("openrlhf", "llamafactory")  # both use every visible GPU; others start one process
+    spawns = profile is not None and profile.every_gpu
     if setting is not None and setting.value is not None and spawns and nodes is not None:
         if isinstance(setting.value, Unresolved):
             return None
@@ -151,41 +144,37 @@ def _data_parallel(numbers: _Numbers, world: Known | None) -> Known | None:
     return _join(numbers, world.value // product, how, used, world)
 
 
-def _openrlhf_accumulation(
-    numbers: _Numbers, whole: Known | None, world: Known | None
-) -> tuple[bool | None, Known | None]:
-    """(whether it divides, global × ring × tensor ÷ (micro × world), rounded down)."""
+def _openrlhf_accumulation(numbers: _Numbers, whole: Known | None, world: Known | None) -> Known | None:
+    """Global × ring × tensor ÷ (micro × world), rounded down."""
     micro = numbers.number("micro_batch")
     ring, tensor = numbers.one("sequence_parallel"), numbers.one("tensor_parallel")
     if world is None or whole is None or micro is None or ring is None or tensor is None:
-        return None, None
+        return None
     above, below = whole.value * ring * tensor, micro * world.value
     divisor = f"({micro} × {world.value} ranks)" if ring * tensor == 1 else f"({micro} × {world.value})"
     parts = [name for name in ("sequence_parallel", "tensor_parallel") if numbers.one(name) != 1]
     names = ("global_batch", "micro_batch", *parts)
-    accumulation = _join(numbers, above // below, f"{above} ÷ {divisor}", names, world)
-    return above % below == 0 and above >= below, accumulation
+    return _join(numbers, above // below, f"{above} ÷ {divisor}", names, world)
 
 
 def _hf_accumulation(
-    numbers: _Numbers, framework: str | None, algorithm: str | None, world: Known | None
+    numbers: _Numbers, profile: Profile | None, algorithm: str | None, world: Known | None
 ) -> Known | None:
     written = numbers.number("gradient_accumulation")
     if written is not None:
         return numbers.known(written, f"{written} as set", "gradient_accumulation")
-    if framework != "ms-swift" or "gradient_accumulation" not in numbers.settings:
+    if profile is None or not profile.batch_filled_to or "gradient_accumulation" not in numbers.settings:
         return None
     if isinstance(numbers.settings["gradient_accumulation"].value, Unresolved):
         return None
     if algorithm == "grpo":
-        return numbers.known(1, "ms-swift's default for GRPO", "gradient_accumulation")
+        return numbers.known(1, f"{profile.title}'s default for GRPO", "gradient_accumulation")
     micro = numbers.number("micro_batch")
     if micro is None or world is None:
         return None
-    value = max(1, math.ceil(16 / micro / world.value))
-    return _join(
-        numbers, value, f"ms-swift's default: 16 ÷ ({micro} × {world.value}), rounded up", ("micro_batch",), world
-    )
+    value = max(1, math.ceil(profile.batch_filled_to / micro / world.value))
+    how = f"{profile.title}'s default: {profile.batch_filled_to} ÷ ({micro} × {world.value}), rounded up"
+    return _join(numbers, value, how, ("micro_batch",), world)
 
 
 def _product(numbers: _Numbers, accumulation: Known | None, parallel: Known | None) -> Known | None:
@@ -210,19 +199,11 @@ def _mini_batch(numbers: _Numbers) -> Known | None:
     return numbers.known(prompts * samples, how, "global_batch", "num_generations")
 
 
-def _micro_batches(numbers: _Numbers, whole: Known | None, parallel: Known | None) -> tuple[bool | None, Known | None]:
-    """(whether it divides, global batch ÷ (micro batch × data parallel))."""
+def _micro_batches(numbers: _Numbers, whole: Known | None, parallel: Known | None) -> Known | None:
+    """Global batch ÷ (micro batch × data parallel), rounded down."""
     micro = numbers.number("micro_batch")
     dynamic = numbers.settings.get("dynamic_batch")
     if whole is None or parallel is None or micro is None or (dynamic is not None and dynamic.value is True):
-        return None, None
-    share = micro * parallel.value
-    count = _join(
-        numbers,
-        whole.value // share,
-        f"{whole.value} ÷ ({micro} × {parallel.value})",
-        ("micro_batch",),
-        whole,
-        parallel,
-    )
-    return whole.value % share == 0 and whole.value >= share, count
+        return None
+    how = f"{whole.value} ÷ ({micro} × {parallel.value})"
+    return _join(numbers, whole.value // (micro * parallel.value), how, ("micro_batch",), whole, parallel)

@@ -59,18 +59,6 @@ class OptionInfo:
     def boolean(self) -> bool:
         return self.switch or (self.type or "").replace("Optional[", "").rstrip("]") in ("bool", "bool | None")
 
-    def default_for(self, owners: Iterable[str]) -> tuple[bool, Value]:
-        """(known, default) for a command or class; known only if all given owners agree."""
-        mine = [owner for owner in owners if owner in self.owners]
-        catalog = [self.default_by.get(owner, self.default) for owner in mine or self.owners]
-        if (
-            not self.default_known
-            or any(value != catalog[0] for value in catalog)
-            or catalog[0] in ("<required>", "???")
-        ):
-            return False, None
-        return True, catalog[0]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
@@ -121,12 +109,6 @@ def versions(framework: str) -> tuple[str, ...]:
     """The catalogued releases, oldest first; empty for an unknown framework."""
     catalog = table(framework)
     return catalog.versions if catalog else ()
-
-
-def releases(framework: str) -> tuple[str, ...]:
-    """Every examined release, oldest first."""
-    catalog = table(framework)
-    return catalog.examined if catalog else ()
 
 
 def nearest(framework: str, version: str | None) -> str | None:
@@ -413,16 +395,6 @@ def suggest(framework: str, key: str, version: str | None = None) -> Suggestion 
         if other != framework and elsewhere is not None and name in elsewhere.names:
             return Suggestion(key=name, why="framework", framework=other)
     return None
-
-
-def templates() -> tuple[str, ...]:
-    return tuple(side("templates")["templates"])
-
-
-def template_of(model: str) -> str | None:
-    """The LLaMA-Factory template of a hub model id, or None for base models and unknown ones."""
-    known: str | None = side("templates")["model_to_template"].get(model)
-    return known
 
 
 @cache

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmedic.kb.frameworks.profiles import INHERITS, profiles
+from trainmedic.kb.frameworks.profiles import HF_TRAINERS, INHERITS, Profile, profiles
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, Setting, Unresolved, Value, VersionFact
 from trainmedic.kb.versions import version_key
@@ -33,6 +33,10 @@ class Draft:
     options: Sequence[Option]
     settings: dict[str, Setting]
     model_family: str | None = None
+
+    @property
+    def profile(self) -> Profile | None:
+        return profiles().get(self.framework)
 
     def value(self, name: str) -> Value:
         """A setting's value; None if unset or unknown (`known` tells the two apart)."""
@@ -81,7 +85,7 @@ def _launch_config(draft: Draft) -> None:
     """An accelerate or DeepSpeed file that is named but not attached may set these, so their defaults are uncertain."""
     scopes = {option.scope for option in draft.options}
     named = any(option.scope == "launcher" and option.key in ("config_file", "config-file") for option in draft.options)
-    if draft.framework in (*INHERITS, "transformers", "axolotl") and named and "accelerate" not in scopes:
+    if draft.framework in HF_TRAINERS and named and "accelerate" not in scopes:
         draft.drop("deepspeed", "fsdp", "bf16", "fp16")
 
 
@@ -102,8 +106,6 @@ def _openrlhf(draft: Draft) -> None:
         draft.put("deepspeed_fp16", True, "OpenRLHF passes its dtype to DeepSpeed", "fp16")
     elif draft.value("fp16") is False or draft.all_releases(below="0.9.2") or draft.written("bf16"):
         draft.put("deepspeed_fp16", False, "this release of OpenRLHF writes no fp16 section for DeepSpeed")
-    if draft.stage != "reward":
-        _put_default(draft, "peft_task_type", "CAUSAL_LM", "set in OpenRLHF's code")
 
 
 def _implied_flash(draft: Draft, origin: str) -> None:
@@ -117,9 +119,18 @@ def _written_eager(draft: Draft) -> bool:
     return setting is not None and setting.option is not None and setting.key != "flash_attn"
 
 
+def _implied(draft: Draft) -> None:
+    """What the profile says that the framework's code sets, unless it is written."""
+    for each in draft.profile.implies if draft.profile is not None else ():
+        holds = draft.value(each.when) is True if each.when else not draft.partial
+        excluded = bool(each.unless_stage) and draft.stage == each.unless_stage
+        if holds and not excluded and each.set not in draft.settings:
+            draft.put(each.set, each.value, each.source, each.when or None)
+
+
 def _configuration_file(draft: Draft) -> None:
     """A command that names a file of settings that is not at hand says nothing about what the file leaves out."""
-    profile = profiles().get(draft.framework)
+    profile = draft.profile
     typed = (Origin.FLAG, Origin.HYDRA, Origin.ENV)
     if profile is not None and profile.needs_file and all(each.scope or each.origin in typed for each in draft.options):
         draft.drop(*draft.settings)
@@ -144,11 +155,8 @@ def _tuner(draft: Draft) -> None:
     """``use_peft`` and ``tuner`` from each other, from a LoRA rank, or from a PEFT configuration in the script."""
     if not draft.known("use_peft"):
         rank = draft.value("lora_rank")
-        if (
-            draft.framework in ("openrlhf", "verl", "skyrl", "skyrl-train")
-            and draft.known("lora_rank")
-            and isinstance(rank, int)
-        ):
+        by_rank = draft.profile is not None and draft.profile.lora_by_rank
+        if by_rank and draft.known("lora_rank") and isinstance(rank, int):
             draft.put("use_peft", rank > 0, "LoRA is on where its rank is above 0", "lora_rank")
         elif draft.known("tuner"):
             word = draft.value("tuner")
@@ -168,13 +176,6 @@ def _tuner(draft: Draft) -> None:
             draft.put("use_peft", False, "the script makes no PEFT configuration")
     if not draft.known("tuner") and draft.known("use_peft"):
         draft.put("tuner", "lora" if draft.value("use_peft") is True else "full", "from use_peft", "use_peft")
-    if draft.framework == "llamafactory":
-        _put_default(draft, "peft_task_type", "CAUSAL_LM", "set in LLaMA-Factory's code")
-
-
-def _put_default(draft: Draft, name: str, value: Value, source: str) -> None:
-    if name not in draft.settings and not draft.partial:
-        draft.put(name, value, source)
 
 
 def _quantisation(draft: Draft) -> None:
@@ -263,13 +264,6 @@ def _precision(draft: Draft) -> None:
         for engine in ("bf16", "fp16"):
             if draft.value(engine) is None:
                 draft.put(engine, draft.value("weights_dtype") == engine, "follows torch_dtype", "weights_dtype")
-    if draft.framework == "llamafactory" and "weights_dtype" not in draft.settings:
-        for name in ("pure_bf16", "bf16"):
-            if draft.value(name) is True:
-                draft.put("weights_dtype", "bf16", f"LLaMA-Factory loads in bf16 under {name}", name)
-                break
-    if draft.framework == "axolotl" and "weights_dtype" not in draft.settings and draft.value("bf16") is True:
-        draft.put("weights_dtype", "bf16", "axolotl loads in bf16 under bf16", "bf16")
     mixed = draft.value("mixed_precision")
     on_hf = draft.framework in (*INHERITS, "transformers") and not draft.written("bf16") and not draft.written("fp16")
     if on_hf and mixed in ("bf16", "fp16"):
@@ -329,6 +323,7 @@ _STEPS: tuple[Callable[[Draft], None], ...] = (
     _torchtune,
     _tuner,
     _quantisation,
+    _implied,
     _precision,
     _deepspeed,
     _optimizer,

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from trainmedic.kb.data_files import read_toml
+from trainmedic.kb.model.run import Value
 
 FOLDER = Path(__file__).parent
 ALGORITHMS: Mapping[str, Any] = read_toml(FOLDER / "data" / "algorithms.toml")
@@ -44,6 +45,73 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderSpec:
+    """Who takes some of a run's options, if the list of what it knows is closed: see ``readers`` in the README."""
+
+    of: str
+    how: str
+    strict: bool = True
+    owners: tuple[str, ...] = ()
+    recognised: bool = False
+    program: str = ""
+    scope: str = ""
+    classes: str = ""
+    keys: str = ""
+    having: tuple[str, ...] = ()
+    having_any: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+    unless: str = ""
+    unless_text: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineArguments:
+    """Options below a ``prefix`` that the framework hands to an inference engine as they are, except ``unless``."""
+
+    engine: str
+    prefix: str
+    how: str
+    owner: str
+    unless: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Implication:
+    """A setting that the code of the framework sets where it is not written: ``when`` another is true, else always."""
+
+    set: str
+    value: Value
+    source: str
+    when: str = ""
+    unless_stage: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purpose:
+    """The algorithm, ``inference`` or ``export`` of a run that names no algorithm: by a part of its program's name, or
+    by the options of its file (``started = false``: only where no program is started as well)."""
+
+    means: str
+    program: str = ""
+    started: bool = True
+    having: tuple[str, ...] = ()
+    having_any: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """How values are written; ``nothing`` empty: the option is left out."""
+
+    attention: Mapping[str, str] = field(default_factory=dict)
+    all_linear: str = "all-linear"
+    joint: str = " "
+    nothing: str = ""
+    short_dtypes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     name: str
     title: str
@@ -67,7 +135,21 @@ class Profile:
     lenient: bool = False
     needs_file: bool = False
     tree: bool = False
+    dotted: bool = False
+    nested: tuple[str, ...] = ()
     free: str = ""
+    open: str = ""
+    sampled: bool = False
+    converts: bool = False
+    still_taken: tuple[str, ...] = ()
+    translates: str = ""
+    leftovers: str = ""
+    alias_prefix: str = ""
+    batch: str = ""
+    batch_filled_to: int = 0
+    every_gpu: bool = False
+    hf_trainer: bool = False
+    lora_by_rank: bool = False
     abbreviations: bool = False
     bare_module: bool = False
     overrides: tuple[str, ...] = ()
@@ -79,6 +161,11 @@ class Profile:
     idle: tuple[str, ...] = ()
     commands: Commands = Commands()
     programs: tuple[Program, ...] = ()
+    readers: tuple[ReaderSpec, ...] = ()
+    engine_arguments: EngineArguments | None = None
+    implies: tuple[Implication, ...] = ()
+    purposes: tuple[Purpose, ...] = ()
+    words: Words = Words()
     classes: Mapping[str, str] = field(default_factory=dict)
     weak_classes: Mapping[str, str] = field(default_factory=dict)
     trainers: Mapping[str, Any] = field(default_factory=dict)
@@ -135,6 +222,12 @@ def load(path: Path) -> Profile:
     values.setdefault("modules", [name.replace("-", "_")])
     values["commands"] = Commands(**_frozen(values.get("commands", {})))
     values["programs"] = tuple(Program(**each) for each in values.get("programs", ()))
+    values["readers"] = tuple(ReaderSpec(**_frozen(each)) for each in values.get("readers", ()))
+    values["implies"] = tuple(Implication(**each) for each in values.get("implies", ()))
+    values["purposes"] = tuple(Purpose(**_frozen(each)) for each in values.get("purposes", ()))
+    values["words"] = Words(**values.get("words", {}))
+    if "engine_arguments" in values:
+        values["engine_arguments"] = EngineArguments(**_frozen(values["engine_arguments"]))
     values["algorithm_options"] = {
         option: ALGORITHMS["values"][words] if isinstance(words, str) else words
         for option, words in values.get("algorithm_options", {}).items()
@@ -149,3 +242,5 @@ def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:
 
 INHERITS = tuple(each.name for each in profiles().values() if each.inherits)
 """Frameworks whose arguments extend HF TrainingArguments."""
+HF_TRAINERS = tuple(each.name for each in profiles().values() if each.hf_trainer)
+"""Frameworks that train with HF's Trainer, and read its DeepSpeed and accelerate files."""

@@ -21,7 +21,7 @@ from trainmedic.kb.frameworks.mentions import (
     own_words,
 )
 from trainmedic.kb.frameworks.models import family_of, mentioned_model, named_model
-from trainmedic.kb.frameworks.profiles import INHERITS, profiles, select
+from trainmedic.kb.frameworks.profiles import INHERITS, Purpose, profiles, select
 from trainmedic.kb.frameworks.tables import table
 from trainmedic.kb.model.run import Option, Recognised, Region, VersionFact
 
@@ -208,18 +208,11 @@ def _refine(draft: _Draft, options: Sequence[Option]) -> None:
 
 def _by_default(draft: _Draft, framework: str, options: Sequence[Option]) -> None:
     programs = [place for entry, place in draft.entries if entry.framework == framework]
-    words = " ".join(place.value for place in programs)
-    written = {option.key for option in options}
-    default = ""
-    if framework == "ms-swift" and "rlhf" in words and "rlhf_type" not in written:
-        default = "dpo"
-    elif framework == "verl" and "main_ppo" in words and "algorithm.adv_estimator" not in written:
-        default = "ppo"
-    elif sections := profiles()[framework].sections:
-        heads = {key.partition(".")[0] for key in written}
-        default = next((sections[name] for name in sections if name in heads), "")
-    else:
-        default = _purpose_of_file(framework, {key.partition(".")[0] for key in written}, bool(programs))
+    heads = {option.key.partition(".")[0] for option in options}
+    sections = profiles()[framework].sections
+    default = next((sections[name] for name in sections if name in heads), "") or next(
+        (each.means for each in profiles()[framework].purposes if _serves(each, programs, options)), ""
+    )
     span = programs[0].span if programs else options[0].span if options else None
     if default in ("inference", "export"):
         draft.stage = Recognised(value=default, reason=f"the options are those for {default}", span=span)
@@ -229,25 +222,16 @@ def _by_default(draft: _Draft, framework: str, options: Sequence[Option]) -> Non
         )
 
 
-_SWIFT_TRAINS = {"learning_rate", "num_train_epochs", "per_device_train_batch_size", "max_epochs", "micro_batch_size"}
-
-
-def _purpose_of_file(framework: str, written: set[str], started: bool) -> str:
-    """The algorithm, ``inference`` or ``export`` of a whole file that names no algorithm.
-
-    ``written``: first parts of the options' names; ``started``: a program of the framework is started as well.
-    """
-    match framework:
-        case "axolotl" if "rl" not in written and "base_model" in written:
-            return "pt" if "pretraining_dataset" in written else "sft" if "datasets" in written else ""
-        case "llamafactory" if "stage" not in written and "model_name_or_path" in written:
-            if "dataset" in written:
-                return "sft"
-            return "export" if "export_dir" in written else "inference" if "infer_backend" in written else ""
-        case "ms-swift" if not started and "rlhf_type" not in written:
-            return "sft" if {"model", "dataset"} <= written and written & _SWIFT_TRAINS else ""
-        case _:
-            return ""
+def _serves(purpose: Purpose, programs: Sequence[Recognised], options: Sequence[Option]) -> bool:
+    """Whether a run that names no algorithm has this purpose, by its program or by what its file writes."""
+    written = {option.key for option in options} | {option.key.partition(".")[0] for option in options}
+    return (
+        (not purpose.program or any(purpose.program in place.value for place in programs))
+        and (purpose.started or not programs)
+        and written.issuperset(purpose.having)
+        and (not purpose.having_any or not written.isdisjoint(purpose.having_any))
+        and written.isdisjoint(purpose.lacking)
+    )
 
 
 def _installed(versions: Mapping[str, VersionFact]) -> Recognised | None:

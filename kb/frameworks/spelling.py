@@ -9,7 +9,7 @@ from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.catalogue import OptionInfo
 from trainmedic.kb.frameworks.derive import PEFT_CALLS
 from trainmedic.kb.frameworks.entries import owners
-from trainmedic.kb.frameworks.profiles import INHERITS
+from trainmedic.kb.frameworks.profiles import INHERITS, Words, profiles
 from trainmedic.kb.frameworks.settings import Key, Spec, specs
 from trainmedic.kb.model.run import CAST, Origin, Value
 from trainmedic.kb.versions import version_key
@@ -30,8 +30,6 @@ _CONSTANTS = (
 )
 _DTYPE_LONG = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "auto": "auto"}
 _ATTENTION_LONG = {"flash2": "flash_attention_2", "flash3": "flash_attention_3", "flex": "flex_attention"}
-_ATTENTION_LLAMAFACTORY = {"flash2": "fa2", "flash3": "fa3", "eager": "disabled", "sdpa": "sdpa", "auto": "auto"}
-_ATTENTION_SWIFT = {"flash2": "flash_attn", "flash3": "flash_attention_3", "flex": "flex_attention"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +79,7 @@ def spelling(
     if prefer is not None:
         alive.sort(key=lambda pair: pair[0].key != prefer)
     for key, info in alive:
-        text = _write(framework, spec, key, info, value, version)
+        text = _write(framework, spec, key, info, value)
         if text is None:
             continue
         others = tuple(other.key for other, _ in alive if other.key != key.key)
@@ -133,36 +131,35 @@ def _usable(
     return info
 
 
-def _write(
-    framework: str, spec: Spec, key: Key, info: OptionInfo | bool, value: Value, version: str | None
-) -> str | None:
+def _write(framework: str, spec: Spec, key: Key, info: OptionInfo | bool, value: Value) -> str | None:
     """The text of ``value``; "" to leave the option out; None if this key cannot express it."""
     switch = isinstance(info, OptionInfo) and info.switch
+    words = profiles()[framework].words if framework in profiles() else Words()
     if key.how:
-        return _write_special(key, value, switch)
+        return _write_special(key, value, switch, words)
     if value is None:
-        return "" if framework != "verl" else "null"
+        return words.nothing
     if spec.kind == "flag" or isinstance(value, bool):
         if switch:
             return "true" if value is True else ""
         return "true" if value is True else "false"
     if spec.kind == "dtype":
-        text = _dtype(framework, str(value), info)
+        text = _dtype(words, str(value), info)
         if framework in ("model", "bnb") and value != "auto":
             text = f"torch.{text}"
     elif spec.kind == "attention":
-        text = _attention(framework, str(value), version)
+        text = (words.attention or _ATTENTION_LONG).get(str(value), str(value))
     elif spec.kind == "targets" and value == ("all-linear",):
-        text = "all" if framework == "llamafactory" else "all-linear"
+        text = words.all_linear
     elif isinstance(value, tuple):
-        text = ("," if framework == "llamafactory" else " ").join(_number(item) for item in value)
+        text = words.joint.join(_number(item) for item in value)
     else:
         text = _number(value)
     choices = info.choices if isinstance(info, OptionInfo) else ()
     return text if not choices or text in {str(choice) for choice in choices} else None
 
 
-def _write_special(key: Key, value: Value, switch: bool) -> str | None:
+def _write_special(key: Key, value: Value, switch: bool, words: Words) -> str | None:
     match key.how:
         case "not":
             on = value is False
@@ -172,7 +169,7 @@ def _write_special(key: Key, value: Value, switch: bool) -> str | None:
         case "flash_switch":
             return {"flash2": "true", "eager": "" if switch else "false"}.get(str(value))
         case "llamafactory_attention":
-            return _ATTENTION_LLAMAFACTORY.get(str(value))
+            return words.attention.get(str(value))
         case "is_bf16" | "is_fp16":
             return key.how[3:] if value is True else None
         case "offloads":
@@ -185,18 +182,12 @@ def _write_special(key: Key, value: Value, switch: bool) -> str | None:
             return None
 
 
-def _dtype(framework: str, word: str, info: OptionInfo | bool) -> str:
-    """bf16 as this option spells it: by its choices, else the short word for OpenRLHF and switches of verl."""
+def _dtype(words: Words, word: str, info: OptionInfo | bool) -> str:
+    """bf16 as this option spells it: by its choices, else the short word where the framework takes it."""
     choices = {str(choice) for choice in info.choices} if isinstance(info, OptionInfo) else set()
-    if word in choices or (framework in ("openrlhf", "verl") and not choices):
+    if word in choices or (words.short_dtypes and not choices):
         return word
     return _DTYPE_LONG.get(word, word)
-
-
-def _attention(framework: str, word: str, version: str | None) -> str:
-    if framework == "ms-swift":
-        return _ATTENTION_SWIFT.get(word, word)
-    return _ATTENTION_LONG.get(word, word)
 
 
 def _number(value: Value) -> str:

@@ -140,6 +140,6 @@ def table(framework: str) -> Table | None:
 
 @lru_cache(maxsize=8)
 def side(name: str) -> Mapping[str, Any]:
-    """A side table: ``pins``, ``renames`` or ``templates``."""
+    """A side table: ``pins`` or ``renames``."""
     document: dict[str, Any] = json.loads((FOLDER / "data" / f"_{name}.json").read_text(encoding="utf-8"))
     return document

@@ -34,6 +34,10 @@ Level = Literal["mechanism", "origin", "case", "defect"]
 """How much a cause commits to: what is going on, what it comes from, the incident with its versions, one defect of one
 package."""
 
+Verdict = Literal["answered", "need_input", "not_in_kb", "no_fault"]
+"""What an answer comes to."""
+Confidence = Literal["high", "medium", "low"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:

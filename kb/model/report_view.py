@@ -1,6 +1,6 @@
 """The findings of the rules as clients see them: the response of a check, and what an answer says of the same.
 
-As for `service.answer`, a field added later needs a default.
+As for `service.answer.schema`, a field added later needs a default.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
+from trainmedic.kb.model.evidence import InputReceipt
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.serialization import NonFinite
 
@@ -84,17 +85,6 @@ class RunView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InputView:
-    name: str | None
-    kind: str
-    bytes: int
-    lines: int
-    read: bool
-    truncated: bool
-    note: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedView:
     kind: str
     count: int
@@ -111,7 +101,7 @@ class ProblemView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptView:
-    inputs: tuple[InputView, ...]
+    inputs: tuple[InputReceipt, ...]
     masked: tuple[MaskedView, ...]
     problems: tuple[ProblemView, ...]
 

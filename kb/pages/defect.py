@@ -1,4 +1,4 @@
-"""Lists of known defects, kb/defects/<package>/<area>.yaml → `kb.engine.defect.Defect`. See kb/defects/README.md."""
+"""Lists of known defects, kb/defects/<package>/<area>.yaml → `kb.audit.defect.Defect`. See kb/defects/README.md."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from trainmedic.kb.audit.defect import Defect, DefectSet, Effect
 from trainmedic.kb.data_files import load_table
-from trainmedic.kb.engine.defect import Defect, DefectSet, Effect
 from trainmedic.kb.engine.log_text import LEAST_LITERAL, literal_of
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.model.page import PageProblem

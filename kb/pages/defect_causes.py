@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from trainmedic.kb.engine.defect import Defect, DefectSet, Effect
+from trainmedic.kb.audit.defect import Defect, DefectSet, Effect
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Reference

@@ -1,9 +1,5 @@
-"""Investigation: a model that looks things up, step by step, before it writes.
+"""A model beside the advisor: it writes the text, and in an investigation looks things up before, step by step.
 
-Its tools only read: cases, option catalogues, pasted lines, and the rules' findings for a changed configuration.
+The tools only read: cases, option catalogues, pasted lines, and the rules' findings for a changed configuration.
 Verdict, causes and findings remain the advisor's.
 """
-
-from trainmedic.service.agent.agent import investigate
-
-__all__ = ["investigate"]

@@ -21,21 +21,23 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessag
 from pydantic import ValidationError
 
 from trainmedic.kb.messages import load_messages
-from trainmedic.service.advisor import Advisor, PreparedAnswer
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.agent.budget import TIMES, Budget, InvestigationStopped, reserved_tokens
-from trainmedic.service.agent.finish import Draft, finish
+from trainmedic.service.agent.finish import Said, finish
 from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS, TOOLS, problems
 from trainmedic.service.agent.toolbox import Toolbox, ToolResult, plain, shown_arguments
-from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.answering import Executor, ModelText, Parts, deltas
-from trainmedic.service.composition.compose import Sections
-from trainmedic.service.composition.messages import messages as answer_messages
+from trainmedic.service.answer.assemble import Written
+from trainmedic.service.answer.messages import messages as answer_messages
+from trainmedic.service.answer.passages import Sections
+from trainmedic.service.answer.schema import Answer, StepView
+from trainmedic.service.answering import Executor, ModelText, Parts, after_model, deltas
 from trainmedic.service.llm.chat import ChatModel, Completion, Message, ModelError, Piece
 from trainmedic.service.llm.prompts import Prompt, build, sources_of
 from trainmedic.service.llm.prompts.data_marks import data_mark, without_delimiters
 from trainmedic.service.llm.stream_filter import StreamFilter
-from trainmedic.service.llm.verified_answer import opening_sections
+from trainmedic.service.llm.verified_text import opening_sections
 from trainmedic.service.observers.tracing import fail, tracer
+from trainmedic.service.pipeline import Draft
 
 messages = load_messages("trainmedic.service.agent")
 
@@ -65,24 +67,24 @@ class Task:
 
 
 async def investigate(
-    prepared: PreparedAnswer, model: ChatModel, advisor: Advisor, started: float, run: Executor
+    prepared: Draft, composed: Answer, model: ChatModel, advisor: Advisor, started: float, run: Executor
 ) -> Parts:
     """The steps and the text as they arrive, then the answer. Raises nothing.
 
     ``started`` is the time from which the deadline counts (`time.perf_counter`): `TIMES` times the model's own limit.
     """
-    # Ready before the model is asked: whatever fails below, this is returned.
-    composed = prepared.answer
-    language = composed.language
+    # ``composed`` is ready before the model is asked: whatever fails below, its text is returned.
+    language = prepared.language
     if not (composed.causes or prepared.context.report.fired or prepared.context.evidence.run.options):
         for delta in deltas(composed.sections):  # an investigation has nothing to start from
             yield delta
-        yield replace(composed, notices=(answer_messages("nothing_to_write", language),))
+        yield advisor.compose(prepared, Written(notices=(answer_messages("nothing_to_write", language),)))
         return
     steps: list[StepView] = []
     usage: Counter[str] = Counter()
     opening: Sections = ()
     text = ModelText(lambda: opening)
+
     try:
         task = await _task(prepared, model, advisor, run, deadline=started + TIMES * model.options.timeout_s)
         usage, opening = task.usage, opening_sections(prepared, tuple(task.toolbox.sources.values()))
@@ -97,25 +99,28 @@ async def investigate(
                 elif composed.causes:
                     for delta in text.write(part):
                         yield delta
-        draft = Draft(text=completion.text, model=await model.name(), cut=completion.cut)
-        answer, tail = finish(prepared, task.prompt, task.toolbox, draft)
-        for delta in text.end(tail) if composed.causes else deltas(answer.sections):
-            yield delta
+        said = Said(text=completion.text, model=await model.name(), cut=completion.cut)
+        written = finish(prepared, task.prompt, task.toolbox, said)
     except InvestigationStopped as stop:
-        answer = _unfinished(composed, messages(f"why.{stop.why}", language))
+        written = _unfinished(messages(f"why.{stop.why}", language), language)
     except ModelError as failure:
-        answer = _unfinished(composed, _why(failure, bool(steps), language))
+        written = _unfinished(_why(failure, bool(steps), language), language)
     except Exception as error:  # LangChain may raise anything; the user still gets an answer
         _log.warning("an investigation ended with %s", type(error).__name__)
-        answer = _unfinished(composed, answer_messages("failures.garbage", language))
+        written = _unfinished(answer_messages("failures.garbage", language), language)
+    written = replace(written, steps=tuple(steps), usage=MappingProxyType(dict(usage)))
+    answer = advisor.compose(prepared, written)
     if answer.mode == "deterministic":
         for delta in text.replace(composed, answer.notices[0]):
             yield delta
-    yield replace(answer, steps=tuple(steps), usage=MappingProxyType(dict(usage)))
+    else:
+        for delta in text.end(after_model(answer)) if composed.causes else deltas(answer.sections):
+            yield delta
+    yield answer
 
 
-def _unfinished(composed: Answer, why: str) -> Answer:
-    return replace(composed, notices=(messages("unfinished", composed.language, why=why),))
+def _unfinished(why: str, language: str) -> Written:
+    return Written(notices=(messages("unfinished", language, why=why),))
 
 
 def _why(failure: ModelError, begun: bool, language: str) -> str:
@@ -125,9 +130,7 @@ def _why(failure: ModelError, begun: bool, language: str) -> str:
     return answer_messages(f"failures.{failure.kind}", language)
 
 
-async def _task(
-    prepared: PreparedAnswer, model: ChatModel, advisor: Advisor, run: Executor, *, deadline: float
-) -> Task:
+async def _task(prepared: Draft, model: ChatModel, advisor: Advisor, run: Executor, *, deadline: float) -> Task:
     """Build the prompt, with space reserved for the tools and their results, and the toolbox."""
     limits = await model.limits()
     context, max_tokens = limits.context_tokens, limits.max_tokens

@@ -16,14 +16,15 @@ from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Source as Pasted
 from trainmedic.kb.model.place import Span
-from trainmedic.service.advisor import Advisor, PreparedAnswer
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.agent.option_lookup import catalogue_name, describe_option
 from trainmedic.service.agent.tool_schemas import CheckChanged, GetCase, LookUpOption, ReadLog, SearchCases
-from trainmedic.service.composition.citations import place, quote
+from trainmedic.service.answer.citations import place, quote
 from trainmedic.service.dialogue.what_if import Effect, WhatIf, what_if
 from trainmedic.service.llm.prompts.build import without_identities
 from trainmedic.service.llm.prompts.data_marks import delimited
 from trainmedic.service.llm.prompts.sources import Source, case_text, more_text
+from trainmedic.service.pipeline import Draft
 
 messages = load_messages("trainmedic.service.agent")
 
@@ -58,7 +59,7 @@ class Toolbox:
     """The tools of one question. ``mark`` delimits pasted text, and no pasted text contains it."""
 
     advisor: Advisor
-    prepared: PreparedAnswer
+    prepared: Draft
     mark: str
     sources: dict[int, Source]
     first: int = 1
@@ -66,7 +67,7 @@ class Toolbox:
 
     @property
     def language(self) -> str:
-        return self.prepared.answer.language
+        return self.prepared.language
 
     def run(self, name: str, form: BaseModel) -> ToolResult:
         """Run the tool that `TOOL_SCHEMAS` lists by this name; ``form`` holds its valid arguments."""

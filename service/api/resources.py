@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from trainmedic.service.answer import SightingsView
+from trainmedic.service.answer.schema import SightingsView
 
 if TYPE_CHECKING:
     from trainmedic.kb.engine.mechanism import Mechanism

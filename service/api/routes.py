@@ -17,7 +17,7 @@ from trainmedic.kb.pages.render import render_cause, render_mechanism, render_ru
 from trainmedic.kb.serialization import plain, to_json, to_json_once
 from trainmedic.service.access.slots import Worker
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, AuditView, MessagesView, StepView
+from trainmedic.service.answer.schema import Answer, AuditView, DiffView, MessagesView, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
 from trainmedic.service.api.conversations import add_conversation_routes, principal_of
 from trainmedic.service.api.disconnect import until_disconnect
@@ -47,7 +47,6 @@ from trainmedic.service.api.schemas import (
     FeedbackIn,
     SearchIn,
 )
-from trainmedic.service.composition.diff_views import DiffView
 from trainmedic.service.storage.history import Feedback
 
 T = TypeVar("T")

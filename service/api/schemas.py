@@ -1,4 +1,4 @@
-"""Request bodies. Responses are the dataclasses of `service.answer` and `service.api.resources`."""
+"""Request bodies. Responses are the dataclasses of `service.answer.schema` and `service.api.resources`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.answer import Answer, Citation
+from trainmedic.service.answer.schema import Answer, Citation
 from trainmedic.service.dialogue.request import Ask
 
 Name = Annotated[str, Field(min_length=1, max_length=255)]

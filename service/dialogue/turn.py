@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment, Source
 
 MAX_STORED = 1_000_000
@@ -38,3 +39,17 @@ def turn_of(
         verdict=verdict,
         causes=causes,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is stored of a question beside its answer: ``sources`` are its own files, masked.
+
+    ``continues``: it follows turns of a stored conversation.
+    """
+
+    evidence: Evidence
+    sources: tuple[Source, ...]
+    index_id: str
+    owner: str
+    continues: bool

@@ -7,18 +7,16 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.llm.chat import ChatModel, Completion, ModelError
 from trainmedic.service.llm.prompts import Prompt, build, system_text
 from trainmedic.service.llm.stream_filter import StreamFilter
+from trainmedic.service.pipeline import Draft
 
 RETRY_SHARE = 0.7
 """The share of the context for a second prompt, after the endpoint has refused the first as too long."""
 
 
-async def generated(
-    prepared: PreparedAnswer, model: ChatModel, until: float
-) -> AsyncGenerator[Prompt | str | Completion, None]:
+async def generated(prepared: Draft, model: ChatModel, until: float) -> AsyncGenerator[Prompt | str | Completion, None]:
     """The prompt, the words that may be shown, and the whole text, until the time ``until`` (`time.perf_counter`).
 
     Raises `ModelError`.

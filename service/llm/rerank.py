@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from trainmedic.service.advisor import PreparedAnswer
-from trainmedic.service.composition.differential import Reasons
+from trainmedic.service.answer.differential import Reasons
 from trainmedic.service.llm.chat import ChatModel, Message, ModelError
 from trainmedic.service.llm.prompts.build import MAX_QUESTION, excerpt, without_identities
 from trainmedic.service.llm.prompts.data_marks import data_mark, delimited
+from trainmedic.service.pipeline import Draft
 from trainmedic.service.ranking.reranked import REORDERED, Choice
 
 MAX_TOKENS = 400
@@ -41,13 +41,13 @@ class Ranking(BaseModel):
     choices: Annotated[list[Promotion], Field(max_length=3)]
 
 
-def is_uncertain(prepared: PreparedAnswer) -> bool:
+def is_uncertain(prepared: Draft) -> bool:
     """Whether the order of the causes is worth a second look: several, none sure, no check behind the first."""
     causes = prepared.diagnosis.causes
     return len(causes) > 1 and causes[0].confidence == "low" and not causes[0].features["rule_fired"]
 
 
-async def choices_of(prepared: PreparedAnswer, model: ChatModel) -> tuple[Choice, ...]:
+async def choices_of(prepared: Draft, model: ChatModel) -> tuple[Choice, ...]:
     """The model's choices, not validated yet; none if the model fails."""
     content = without_identities(prompt(prepared), prepared)
     messages = (Message(role="system", content=INSTRUCTION), Message(role="user", content=content))
@@ -58,9 +58,9 @@ async def choices_of(prepared: PreparedAnswer, model: ChatModel) -> tuple[Choice
     return tuple(Choice(cause_id=choice.id, quote=choice.quote) for choice in ranking.choices)
 
 
-def prompt(prepared: PreparedAnswer) -> str:
+def prompt(prepared: Draft) -> str:
     """The candidates with what speaks for and against each, then what the user sent."""
-    context, language = prepared.context, prepared.answer.language
+    context, language = prepared.context, prepared.language
     evidence = context.evidence
     mark = data_mark([evidence.question, *(f"{source.name}\0{source.text}" for source in evidence.sources)])
     parts = ["# Candidates"]

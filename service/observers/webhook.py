@@ -20,7 +20,7 @@ from tenacity.nap import sleep_using_event
 
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.retry import backoff
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.observers.destination import NotDelivered, Notice, destination
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import Feedback

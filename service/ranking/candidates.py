@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from trainmedic.kb.engine.audit import condition_state
-from trainmedic.kb.engine.defect import Defect
+from trainmedic.kb.audit.audit import condition_state
+from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.mechanism import origin_id, weigh_all
 from trainmedic.kb.frameworks.profiles import profiles

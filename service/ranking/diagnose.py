@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from trainmedic.kb.model.case import Verdict
 from trainmedic.kb.model.evidence import Evidence, InputReceipt
 from trainmedic.kb.model.report import Finding, Missing, Severity, Status
-from trainmedic.service.answer import Verdict
 from trainmedic.service.ranking.features import LOGS, ODD_BUT_HARMLESS, Candidate, Context, finding_weight
 from trainmedic.service.ranking.inference import ASK, Cause, Differential, MechanismBelief, contradicted, infer
 from trainmedic.service.ranking.questions import next_questions

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from trainmedic.kb.engine.mechanism import COMMONNESS, OriginState, Weighed
-from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.case import Case, Confidence
 from trainmedic.kb.model.report import Finding
-from trainmedic.service.answer import Confidence
 from trainmedic.service.ranking.features import Candidate, Context, features, findings_of, none_features
 from trainmedic.service.ranking.places import Place
 from trainmedic.service.ranking.weights import Weights
@@ -88,11 +87,14 @@ class Differential:
     causes: tuple[Cause, ...] = ()
     mechanisms: tuple[MechanismBelief, ...] = ()
     other: float = 1.0
+    _by_id: Mapping[str, MechanismBelief] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_id", {belief.id: belief for belief in reversed(self.mechanisms)})
 
     def belief(self, cause: Cause) -> MechanismBelief | None:
         """The mechanism that a cause belongs to."""
-        wanted = cause.place.mechanism if cause.place is not None else ""
-        return next((belief for belief in self.mechanisms if belief.id == wanted), None)
+        return self._by_id.get(cause.place.mechanism) if cause.place is not None else None
 
 
 def infer(candidates: Sequence[Candidate], context: Context, weights: Weights) -> Differential:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 
-from trainmedic.kb.engine.defect import Defect, DefectSet
+from trainmedic.kb.audit.defect import Defect, DefectSet
 from trainmedic.kb.engine.facts import in_range
 from trainmedic.kb.engine.mechanism import MechanismSet, origin_id
 from trainmedic.kb.engine.rule import RuleSet

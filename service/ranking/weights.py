@@ -11,7 +11,7 @@ from importlib.resources import files
 from operator import itemgetter, mul
 from types import MappingProxyType
 
-from trainmedic.service.answer import Confidence
+from trainmedic.kb.model.case import Confidence
 from trainmedic.service.ranking.features import NAMES, NONE_NAMES
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, StoreError
 from trainmedic.kb.identities import mask_identities
 from trainmedic.kb.model.evidence import Evidence
-from trainmedic.kb.model.place import Source
 from trainmedic.kb.serialization import to_json_once
-from trainmedic.service.answer import Answer, SightingsView
-from trainmedic.service.composition.messages import messages
-from trainmedic.service.dialogue.turn import Turn, turn_of
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import Answer, SightingsView
+from trainmedic.service.dialogue.turn import Asked, Turn, turn_of
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.storage.curation import SeenCauseView, UnresolvedView, seen_views, unresolved_views
 from trainmedic.service.storage.fingerprint import fingerprint
 from trainmedic.service.storage.history import Conversation, Feedback, History, PastTurn, StoredAnswer, storable
+from trainmedic.service.storage.outcomes import Sightings
 from trainmedic.service.storage.unresolved import Embed
 
 log = logging.getLogger("trainmedic.memory")
@@ -35,20 +35,6 @@ class Observer(Protocol):
 
     def on_deletion(self, answer_ids: Collection[str]) -> None:
         """These answers were deleted with their conversation."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What is stored of a question beside its answer: ``sources`` are its own files, masked.
-
-    ``continues``: it follows turns of a stored conversation.
-    """
-
-    evidence: Evidence
-    sources: tuple[Source, ...]
-    index_id: str
-    owner: str
-    continues: bool
 
 
 class Memory:
@@ -134,15 +120,16 @@ class Memory:
         view = next((view for view in self.seen(knowledge) if view.id == cause_id), None)
         return SightingsView(count=view.count, last=view.last) if view is not None else None
 
-    def seen_before(self, evidence: Evidence, answer: Answer, conversation_id: str, owner: str) -> SightingsView | None:
+    def seen_before(
+        self, evidence: Evidence, verdict: str, causes: Sequence[str], conversation_id: str, owner: str
+    ) -> Sightings | None:
         """The other conversations about the same failure; None also while the database cannot be reached."""
-        if self.history is None or answer.verdict == "no_fault":
+        if self.history is None or verdict == "no_fault":
             return None
         try:
-            seen = self.history.sightings(fingerprint(evidence, _committed(answer)), conversation_id, owner)
+            return self.history.sightings(fingerprint(evidence, _committed(verdict, causes)), conversation_id, owner)
         except StoreError:
             return None
-        return SightingsView(count=seen.count, last=seen.last.date().isoformat()) if seen is not None else None
 
     def unresolved(self, embed: Embed, nearest: Callable[[str], str]) -> tuple[UnresolvedView, ...]:
         """The questions without an answer that helped, those alike as one; ``nearest`` gives the page most like one."""
@@ -178,15 +165,15 @@ def _store(history: History, asked: Asked, answer: Answer) -> None:
         turn,
         (answer.kb_version, answer.ruleset_version, asked.index_id),
         answer=to_json_once(answer),
-        fingerprint=fingerprint(asked.evidence, _committed(answer)),
+        fingerprint=fingerprint(asked.evidence, _committed(answer.verdict, turn.causes)),
         owner=asked.owner,
         continues=asked.continues,
     )
 
 
-def _committed(answer: Answer) -> tuple[str, ...]:
+def _committed(verdict: str, causes: Sequence[str]) -> tuple[str, ...]:
     """The causes of an answer that commits to its first one."""
-    return tuple(cause.case_id for cause in answer.causes) if answer.verdict == "answered" else ()
+    return tuple(causes) if verdict == "answered" else ()
 
 
 def _is_of(answer_id: str, owner: str, history: History) -> bool:

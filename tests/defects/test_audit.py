@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.defects.values import defect, pip_list
-from trainmedic.kb.engine.audit import DefectMatch, Doubt, audit, closeness
-from trainmedic.kb.engine.defect import Defect, Effect
-from trainmedic.kb.engine.upgrades import releases_of
+from trainmedic.kb.audit.audit import DefectMatch, Doubt, audit, closeness
+from trainmedic.kb.audit.defect import Defect, Effect
+from trainmedic.kb.audit.upgrades import releases_of
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmedic.kb.engine.audit import audit
-from trainmedic.kb.engine.upgrades import releases_of
+from trainmedic.kb.audit.audit import audit
+from trainmedic.kb.audit.upgrades import releases_of
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.defect import load_defects
 from trainmedic.kb.parse.pipeline import parse

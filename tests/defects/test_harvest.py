@@ -15,7 +15,7 @@ from tests.defects.values import defect
 from trainmedic.ingest.defects.candidates import candidates, is_fix
 from trainmedic.ingest.defects.harvest import harvest
 from trainmedic.ingest.defects.history import History
-from trainmedic.kb.engine.defect import Defect
+from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.pages.defect import defect_packages, load_defects
 from trainmedic.kb.versions import version_key

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.defects.values import ENTRY, folder
-from trainmedic.kb.engine.defect import Effect
+from trainmedic.kb.audit.defect import Effect
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.pages.defect import discover_defects, load_defects
 from trainmedic.ui.cli import main

@@ -21,7 +21,7 @@ from trainmedic.service.api.app import create_app
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.chat.evidence import panel
-from trainmedic.ui.mcp.shapes import AuditResult
+from trainmedic.ui.mcp.shapes import result_of
 
 ALWAYS = ENTRY.replace("trl-3435", "trl-99").replace('  when: option("importance_sampling_level") == "sequence"\n', "")
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
@@ -107,9 +107,10 @@ def test_the_panel_shows_the_defects(medic: Advisor) -> None:
 
 def test_mcp_gets_the_defects_without_their_places(medic: Advisor) -> None:
     view = medic.audit([Attachment(name="requirements.txt", content="trl==0.20.0\n")])
-    result = AuditResult.model_validate(view)
-    assert [item.id for item in result.defects] == ["trl-99", "trl-3435"]
-    assert result.changes[0].clears == ["trl-99"]
+    result = result_of("audit_packages").model_validate(view).model_dump(mode="json")
+    assert [item["id"] for item in result["defects"]] == ["trl-99", "trl-3435"]
+    assert "evidence" not in result["defects"][0]
+    assert result["changes"][0]["clears"] == ["trl-99"]
 
 
 def test_the_defects_of_some_packages_are_read_without_the_others(

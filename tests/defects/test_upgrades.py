@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.defects.values import defect, pip_list
-from trainmedic.kb.engine.audit import audit
-from trainmedic.kb.engine.defect import Defect, Effect
-from trainmedic.kb.engine.upgrades import UpgradePlan, plan, releases_of
+from trainmedic.kb.audit.audit import audit
+from trainmedic.kb.audit.defect import Defect, Effect
+from trainmedic.kb.audit.upgrades import UpgradePlan, plan, releases_of
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 
@@ -95,7 +95,7 @@ def test_what_only_a_pre_release_fixes_counts_as_unreleased() -> None:
 
 
 def test_an_unfinished_search_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainmedic.kb.engine.upgrades.MOST_ROUNDS", 0)
+    monkeypatch.setattr("trainmedic.kb.audit.upgrades.MOST_ROUNDS", 0)
     result = planned(defect("peft-1", introduced="0.10.0", fixed="0.11.0"), file=pip_list(peft="0.10.0"))
     assert (result.changes, result.left[0].reason) == ((), "constraint")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trainmedic.kb.engine.defect import Defect, Effect
+from trainmedic.kb.audit.defect import Defect, Effect
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Text
 

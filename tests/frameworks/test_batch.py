@@ -34,14 +34,7 @@ def test_a_number_says_how_it_was_computed() -> None:
 
 def test_openrlhf_divides() -> None:
     options = [option("train_batch_size", 128), option("micro_train_batch_size", 2), option("num_gpus", 8, "launcher")]
-    found = sizes(options, "openrlhf", "dpo", openrlhf="0.8.11")
-    assert numbers(found) == (8, 8, 8, 128)
-    assert found.accumulation_exact is True
-
-
-def test_openrlhf_says_when_the_division_leaves_a_rest() -> None:
-    options = [option("train_batch_size", 100), option("micro_train_batch_size", 3), option("num_gpus", 8, "launcher")]
-    assert sizes(options, "openrlhf", "dpo", openrlhf="0.8.11").accumulation_exact is False
+    assert numbers(sizes(options, "openrlhf", "dpo", openrlhf="0.8.11")) == (8, 8, 8, 128)
 
 
 def test_a_ring_shares_sequences() -> None:

@@ -45,6 +45,9 @@ PROFILE = """
 title = "TuneWell"
 aliases = ["tune-well"]
 signature = ["tw_recipe"]
+batch = "multiplied"
+readers = [{ of = "command", how = "argparse", program = '^twell sft$', owners = ["sft"] }]
+implies = [{ set = "bf16", value = true, source = "set in TuneWell's code" }]
 
 [commands]
 names = ["twell"]
@@ -53,15 +56,20 @@ idle = ["serve"]
 
 [settings]
 learning_rate = "tw_lr"
+micro_batch = "tw_batch"
+gradient_accumulation = "tw_steps"
 """
 OPTIONS = """{
 "_": {"framework": "tunewell", "versions": ["1.0"], "examined": ["1.0"], "owners": [["sft"]]},
+"tw_batch": {"life": ["1.0", null], "runs": [[0, 0, {"type": "int", "default": 2, "in": 0}]]},
 "tw_lr": {"life": ["1.0", null], "runs": [[0, 0, {"type": "float", "default": 0.0001, "in": 0}]]},
-"tw_recipe": {"life": ["1.0", null], "runs": [[0, 0, {"type": "str", "default": null, "in": 0}]]}
+"tw_recipe": {"life": ["1.0", null], "runs": [[0, 0, {"type": "str", "default": null, "in": 0}]]},
+"tw_steps": {"life": ["1.0", null], "runs": [[0, 0, {"type": "int", "default": 4, "in": 0}]]}
 }
 """
 PROGRAM = """
 from trainmedic.kb.engine.checker import check
+from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.profiles import title
 from trainmedic.kb.pages.rule import load_rules
@@ -72,14 +80,18 @@ def run(text, question="", name="run.sh"):
     return parse(question, [Attachment(name=name, content=text)] if text else []).run
 
 started = run("twell sft --tw_lr 3e-5 --tw_recipe chat\\n")
-print(started.framework.value, started.algorithm.value, started.settings["learning_rate"].value)
+settings = started.settings
+print(started.framework.value, started.algorithm.value, settings["learning_rate"].value, settings["bf16"].value)
+launched = "torchrun --nproc_per_node 4 twell sft --tw_lr 1e-5 --tw_recipe x\\n"
+batch = Facts(parse("", [Attachment(name="run.sh", content=launched)]))
+print(batch.name("global_batch").value)
 print(run("", "my Tune-Well run diverges").framework.value)
 print(run("tw_recipe: chat\\ntw_lr: 1e-5\\n", name="run.yaml").framework.value)
 print(parse("I use tune_well 1.0.3", []).versions["tunewell"].exact)
 print(title("tunewell"), "tunewell" in catalogue.frameworks(), catalogue.suggest("tunewell", "tw_recpie").key)
 report = check(parse("", [Attachment(name="run.sh", content="pip install tunewell==1.0\\ntwell sft --tw_recpie x\\n")]),
                load_rules())
-print(report is not None)
+print([finding.rule_id for finding in report.fired if "tw_recipe" in finding.message.en])
 """
 
 
@@ -92,7 +104,6 @@ def linked(source: Path, target: Path) -> None:
 
 def test_a_new_folder_is_a_new_framework(tmp_path: Path) -> None:
     linked(ROOT / "trainmedic", tmp_path / "trainmedic")
-    (tmp_path / "trainmedic" / "kb").unlink()
     linked(ROOT / "kb", tmp_path / "trainmedic" / "kb")
     (tmp_path / "trainmedic" / "kb" / "frameworks").unlink()
     linked(ROOT / "kb" / "frameworks", tmp_path / "trainmedic" / "kb" / "frameworks")
@@ -108,12 +119,13 @@ def test_a_new_folder_is_a_new_framework(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "tunewell sft 3e-05",
+        "tunewell sft 3e-05 True",
+        "32",
         "tunewell",
         "tunewell",
         "1.0.3",
         "TuneWell True tw_recipe",
-        "True",
+        "['option-unknown']",
     ]
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.test_silence import PASTES, read
+from tests.rules.test_prefilter import PASTES, read
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.expressions import compile_expression
-from trainmedic.kb.engine.silence import SHAPES, empty
+from trainmedic.kb.engine.prefilter import SHAPES, empty
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.pages.compiled import CACHE, CompiledPages
 from trainmedic.kb.pages.rule import RULES, load_rules

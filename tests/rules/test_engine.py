@@ -24,7 +24,7 @@ from tests.rules.support import (
 )
 from tests.shipped import shipped_rules
 from trainmedic.kb.engine.asks import missing
-from trainmedic.kb.engine.checker import check, evaluate
+from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.rule import Rule, RuleSet
@@ -229,12 +229,6 @@ def test_findings_are_in_order_of_severity_and_place() -> None:
 def test_a_report_is_the_same_every_time() -> None:
     rules = shipped_rules()
     assert check(command(), rules) == check(command(), rules)
-
-
-def test_an_outcome_is_available_for_one_rule_alone() -> None:
-    outcome = evaluate(rule(), Facts(command()))
-    assert outcome.value is True
-    assert outcome.terms[0].text == "vanilla_loss"
 
 
 @pytest.mark.parametrize(

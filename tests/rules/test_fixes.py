@@ -36,7 +36,7 @@ from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.report import Edit, Finding, Safety, Status
 from trainmedic.kb.model.run import Option, Origin
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.composition.views import in_words
+from trainmedic.service.answer.views import in_words
 
 
 def source(text: str, name: str | None = "train.sh") -> Source:

@@ -8,7 +8,9 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.rules.shared.option_offences import Offence, hint, report, successor
-from trainmedic.kb.rules.shared.option_readers import (
+from trainmedic.kb.rules.shared.option_readers import judged
+from trainmedic.kb.rules.shared.option_values import lacks_value, not_a_choice, takes_no_value, wrong_type
+from trainmedic.kb.rules.shared.option_verdicts import (
     ELSEWHERE,
     GONE,
     KNOWN,
@@ -18,9 +20,7 @@ from trainmedic.kb.rules.shared.option_readers import (
     UNKNOWN,
     Reader,
     judge,
-    judged,
 )
-from trainmedic.kb.rules.shared.option_values import lacks_value, not_a_choice, takes_no_value, wrong_type
 from trainmedic.kb.rules.shared.reading_problems import shell_problems
 
 

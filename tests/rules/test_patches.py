@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.incidents import SWIFT_COMMAND, SWIFT_LOG
@@ -11,13 +11,11 @@ from tests.shipped import shipped_rules
 from trainmedic.kb.engine.checker import check, fired_rules
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.engine.patches import patched, reread, unstarted, with_patches
-from trainmedic.kb.engine.reach import reached
-from trainmedic.kb.engine.rule import Rule, RuleSet
+from trainmedic.kb.engine.patches import with_patches
+from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.model.report import Fix, Report, Safety
-from trainmedic.kb.pages.body import read_body
+from trainmedic.kb.model.report import Fix, Safety
 from trainmedic.kb.parse.pipeline import parse
 
 COMMAND = """deepspeed --module openrlhf.cli.train_kto \\
@@ -38,14 +36,6 @@ SWIFT = (
 def fix_of(rule_id: str, given: Evidence, rules: RuleSet) -> Fix:
     report = with_patches(check(given, rules), given, rules, lambda q, a: parse(q, a))
     return next(found for found in report.fired if found.rule_id == rule_id).fixes[0]
-
-
-def reports_of_examples(rules: Sequence[Rule], ruleset: RuleSet) -> Iterator[tuple[Evidence, Report]]:
-    """What the rules' own examples are, and what all rules say of them."""
-    for each in rules:
-        for example in read_body(each).examples:
-            given = parse("", example.attachments)
-            yield given, check(given, ruleset)
 
 
 def test_the_log_of_the_unpatched_run_does_not_blame_the_patched_one() -> None:
@@ -136,41 +126,6 @@ def test_a_patch_that_nobody_can_read_is_left_out() -> None:
         fix = fix_of("has-vanilla", parse("", (Attachment(name="train.sh", content=command),)), rules)
         assert (fix.patch is not None) is is_shown
         assert fix.clears == ("has-vanilla",)
-
-
-def test_checking_only_the_rules_that_an_edit_can_reach_says_the_same_as_checking_all_of_them() -> None:
-    rules = shipped_rules()
-    compared = 0
-    for given, report in reports_of_examples(rules.rules[::5], rules):
-        before = unstarted(given)
-        for edits in {fix.edits for finding in report.findings for fix in finding.fixes if fix.edits}:
-            after = unstarted(reread(given, patched(edits, given.sources), parse))
-            every = fired_rules(after, rules) - fired_rules(before, rules)
-            among = fired_rules(after, rules, reached(before, after, rules))
-            assert among - fired_rules(before, rules, among) == every
-            compared += len(edits)
-    assert compared > 50
-
-
-def test_an_edit_that_changes_what_the_run_is_can_reach_every_rule() -> None:
-    before = parse("", (Attachment(name="a.sh", content="llamafactory-cli train --stage sft --do_train\n"),))
-    after = parse("", (Attachment(name="a.sh", content="llamafactory-cli train --stage dpo --do_train\n"),))
-    assert reached(before, after, shipped_rules()) is None
-    assert reached(before, before, shipped_rules()) is not None
-
-
-def test_a_run_more_can_reach_every_rule_and_a_version_only_those_that_read_it() -> None:
-    command = "llamafactory-cli train --stage sft --do_train\n"
-    one = parse("", (Attachment(name="a.sh", content=command),))
-    other = Attachment(name="b.sh", content="swift rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B\n")
-    two = parse("", (Attachment(name="a.sh", content=command), other))
-    assert reached(one, two, shipped_rules()) is None
-    old = parse("", (Attachment(name="pip.txt", content="trl==0.9.6\n"),))
-    new = parse("", (Attachment(name="pip.txt", content="trl==0.18.0\n"),))
-    possible = reached(old, new, shipped_rules())
-    assert possible is not None
-    assert any("trl" in rule for rule in possible)
-    assert len(possible) < len(shipped_rules().rules) / 2
 
 
 def test_one_patch_repairs_every_fault_and_a_single_fault_needs_none() -> None:

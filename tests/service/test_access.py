@@ -24,6 +24,7 @@ from trainmedic.service.access.limits import MOST_CLIENTS, PEER_FACTOR, RateLimi
 from trainmedic.service.access.principals import Access
 from trainmedic.service.access.scopes import REQUIREMENTS, requirement
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.resources import ServedIndex
 from trainmedic.service.dialogue.request import Ask
@@ -535,5 +536,5 @@ def test_an_answer_to_a_conversation_that_was_deleted_meanwhile_is_not_stored(
     remembering.ask(Ask(question="loss is nan", conversation_id="c", owner="key:1"))
     prepared = remembering.prepare(Ask(question="and now?", conversation_id="c", owner="key:1"))
     remembering.memory.delete_conversation("c", "key:1")
-    remembering.memory.remember(prepared.asked, prepared.answer)
+    remembering.memory.remember(prepared.asked, assemble(prepared))
     assert remembering.memory.conversations("key:1") == ()

@@ -20,12 +20,12 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import to_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.agent.agent import messages
+from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.agent.budget import NO_ROOM, STEPS, TRUNCATED
 from trainmedic.service.agent.toolbox import Toolbox
-from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answer.messages import messages as answer_messages
+from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.service.answering import Delta, Draft, TemplateAnswerer, final_answer
-from trainmedic.service.assistant import Assistant
-from trainmedic.service.composition.messages import messages as answer_messages
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.storage.history import History
@@ -602,7 +602,7 @@ def test_without_a_cause_the_findings_follow_the_template_answer(knowledge_advis
     said = ask(knowledge_advisor, request, look, SAID).tools[0].partition("] ")[2].split(". ")[0]
     asked = ask(knowledge_advisor, request, look, Reply(f"{said}."))
     assert asked.answer.answer.startswith(own.answer)
-    assert said in asked.answer.answer.partition(messages("added", "en"))[2]
+    assert said in asked.answer.answer.partition(answer_messages("added", "en"))[2]
     assert asked.answer.mode == "llm"
     assert settled(asked.answer) == settled(own)
     unsupported = ask(knowledge_advisor, request, Reply("It was the weather, or perhaps the moon."))

@@ -18,7 +18,7 @@ from tests.service.schema import problems
 from trainmedic.kb.errors import InvalidRequest, NotFound, StoreError, TooLarge, TrainmedicError, Unauthorized
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.errors import STATUS
 from trainmedic.service.api.metrics import Metrics

@@ -13,9 +13,10 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from trainmedic.service.advisor import Advisor, PreparedAnswer
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.pipeline import Draft
 from trainmedic.service.settings import MEBIBYTE, Settings
 
 KEY = "correct-horse-battery-staple"
@@ -218,7 +219,7 @@ class Gated(Advisor):
     def snapshot(self) -> Self:
         return self  # a copy would count on its own
 
-    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> Draft:
         with self._lock:
             self.working += 1
             self.asked += 1

@@ -17,11 +17,13 @@ from tests.incidents import INCIDENTS, KTO_COMMAND, Incident
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import to_json
-from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.answer import Answer
+from trainmedic.service import pipeline
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.agent.assistant import Assistant
+from trainmedic.service.answer.assemble import assemble
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import Delta, Draft, final_answer
-from trainmedic.service.assistant import Assistant
-from trainmedic.service.composition.messages import messages
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, Message, ModelOptions
 from trainmedic.service.llm.prompts import sources_of, system_text
@@ -100,13 +102,12 @@ def ask(
 class Unclear(Advisor):
     """Finds nothing, unless the question comes in other words too."""
 
-    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> pipeline.Draft:
         """What the real one finds, or less of it."""
         found = super().prepare(request, trace_id, restated)
         if restated:
             return found
-        answer = replace(found.answer, verdict="need_input", causes=(), answer="Not enough to tell.", citations=())
-        return replace(found, answer=answer, diagnosis=replace(found.diagnosis, verdict="need_input", causes=()))
+        return replace(found, diagnosis=replace(found.diagnosis, verdict="need_input", causes=()))
 
 
 def about(incident: Incident, language: str = "en") -> Ask:
@@ -418,7 +419,7 @@ def test_what_a_supposed_change_does_stands_before_the_models_words_with_its_cit
 ) -> None:
     first = advisor.ask(Ask(question=FLAT, attachments=(PAIRS,)))
     request = Ask(question=asked_for, conversation_id=first.conversation_id)
-    own = advisor.prepare(request).answer
+    own = assemble(advisor.prepare(request))
     case = advisor.knowledge.published[own.causes[0].case_id]
     said = re.split(r"(?<=\.) |(?<=。)", case.section("cause", own.language))[0]
     marker = marker_of(advisor, request, case.id)
@@ -450,7 +451,7 @@ def test_turns_that_were_not_read_again_are_said_whoever_writes(advisor: Advisor
     for step in range(12):
         advisor.ask(Ask(question=f"the grad norm is 0.{step}", conversation_id=first.conversation_id))
     request = Ask(question="step 5 took long", conversation_id=first.conversation_id, mode=mode)
-    (unread,) = advisor.prepare(request).answer.notices[1:]
+    (unread,) = assemble(advisor.prepare(request)).notices[1:]
     answer = ask(advisor, request, Reply("KL of a pair with itself is zero [1].")).answer
     assert unread in answer.notices
     assert messages("no_model", "en") not in answer.notices

@@ -23,9 +23,10 @@ from trainmedic.service.access.audit_log import AuditEntry, AuditLog
 from trainmedic.service.access.gate import Gate
 from trainmedic.service.access.keys import KeyStore
 from trainmedic.service.access.principals import Access
-from trainmedic.service.advisor import Advisor, PreparedAnswer
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.pipeline import Draft
 from trainmedic.service.settings import Settings, load_settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
@@ -165,7 +166,7 @@ class Failing(Advisor):
     def snapshot(self) -> Advisor:
         return self
 
-    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> Draft:
         raise RuntimeError(request.question)
 
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from tests.service.values import WEIGHTS, case, context, evidence, finding, patched, scored, span
+from tests.service.values import WEIGHTS, case, context, draft_of, evidence, finding, patched, scored, span
 from trainmedic.kb.model.evidence import Problem, Receipt
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
-from trainmedic.service.answer import Citation, markdown
-from trainmedic.service.composition.cause_views import cause_views
-from trainmedic.service.composition.citations import plain_text
-from trainmedic.service.composition.compose import compose, receipt_lines
+from trainmedic.service.answer.assemble import cause_views
+from trainmedic.service.answer.citations import Citations, plain_text
+from trainmedic.service.answer.layout import composed
+from trainmedic.service.answer.passages import receipt_lines
+from trainmedic.service.answer.schema import Citation, Language, markdown
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
 from trainmedic.service.ranking.features import Context
 from trainmedic.service.ranking.inference import Cause
@@ -21,17 +22,17 @@ from trainmedic.service.ranking.inference import Cause
 LANGUAGES = ("en", "zh")
 
 
-def answered(language: str) -> tuple[str, tuple[Citation, ...]]:
+def answered(language: Language) -> tuple[str, tuple[Citation, ...]]:
     shared = context(evidence("loss_nan"), finding(fixes=(patched(),)))
     diagnosis = diagnose([scored(case()), scored(case("case-b", rules=()), 0.5)], shared, WEIGHTS)
     return text_of(diagnosis, shared, language)
 
 
 def text_of(
-    diagnosis: Diagnosis, shared: Context, language: str = "en", *, same: bool = False
+    diagnosis: Diagnosis, shared: Context, language: Language = "en", *, same: bool = False
 ) -> tuple[str, tuple[Citation, ...]]:
-    sections, citations = compose(diagnosis, shared, language, same=same)
-    return markdown(sections), citations
+    citations = Citations(language)
+    return markdown(composed(draft_of(diagnosis, shared, language, same=same), citations)), citations.all()
 
 
 def test_an_answer_holds_cause_evidence_fix_patch_and_refutations() -> None:
@@ -50,7 +51,7 @@ def test_an_answer_in_chinese_has_chinese_words() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_markers_and_citations_are_the_same_set(language: str) -> None:
+def test_markers_and_citations_are_the_same_set(language: Language) -> None:
     text, citations = answered(language)
     assert {int(m) for m in re.findall(r"\[(\d+)\]", text)} == {c.marker for c in citations}
 
@@ -88,7 +89,7 @@ def test_a_quoted_backtick_cannot_end_the_quotation() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_not_in_the_knowledge_base_is_said_plainly(language: str) -> None:
+def test_not_in_the_knowledge_base_is_said_plainly(language: Language) -> None:
     shared = context(evidence(framework=None, options=False))
     text, citations = text_of(diagnose([], shared, WEIGHTS), shared, language)
     assert ("no case" in text) or ("没有对应的案例" in text)
@@ -152,8 +153,9 @@ def test_a_harmless_explanation_that_a_rule_found_leads_and_doubts_nothing() -> 
 
 
 def test_an_answer_that_is_the_same_as_before_says_so() -> None:
-    diagnosis = Diagnosis(verdict="not_in_kb", causes=(), missing=())
-    texts = [text_of(diagnosis, context(evidence()), "en", same=same)[0] for same in (True, False)]
+    shared = context(evidence("loss_nan"), finding())
+    diagnosis = diagnose([scored(case())], shared, WEIGHTS)
+    texts = [text_of(diagnosis, shared, "en", same=same)[0] for same in (True, False)]
     assert ["The answer is the same as before" in text for text in texts] == [True, False]
 
 
@@ -166,12 +168,12 @@ def test_without_a_case_an_error_in_the_paste_is_what_is_said_first(severity: Se
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_each_section_names_its_kind_and_the_citations_in_it(language: str) -> None:
+def test_each_section_names_its_kind_and_the_citations_in_it(language: Language) -> None:
     shared = context(evidence("loss_nan"), finding(fixes=(patched(),)))
     diagnosis = diagnose(
         [scored(case()), scored(case("case-b", rules=()), 0.5)], shared, replace(WEIGHTS, plausible=0.2)
     )
-    sections, _ = compose(diagnosis, shared, language)
+    sections = composed(draft_of(diagnosis, shared, language), Citations(language))
     kinds = [section.kind for section in sections]
     before = ["receipt", "lead", "confidence", "because", "diff", "change", "verify"]
     assert kinds == [*before, "cause", "fix", "refuted"]
@@ -182,14 +184,14 @@ def test_each_section_names_its_kind_and_the_citations_in_it(language: str) -> N
 
 def test_a_section_without_a_heading_continues_the_one_before_it() -> None:
     shared = context(evidence("loss_nan"), finding(fixes=(patched(),)))
-    sections, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
+    sections = composed(draft_of(diagnose([scored(case())], shared, WEIGHTS), shared, "en"), Citations("en"))
     headings = {section.kind: section.heading for section in sections}
     assert (headings["diff"], headings["change"], headings["fix"]) == ("Fix", "", "More about the fix")
 
 
 def test_the_items_of_a_list_stand_alone() -> None:
     shared = context(evidence("loss_nan"), finding(), finding("rule-b", cases=()))
-    sections, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
+    sections = composed(draft_of(diagnose([scored(case())], shared, WEIGHTS), shared, "en"), Citations("en"))
     items = {section.kind: section.items for section in sections}
     assert items["receipt"] == ("Read: train.sh (command, 3 lines).",)
     assert items["seen"] == ("rule-b says so [4]",)

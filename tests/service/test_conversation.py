@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.answer import Answer, CauseView
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer.assemble import assemble
+from trainmedic.service.answer.schema import Answer, CauseView
 from trainmedic.service.dialogue.conversation import MAX_CHARACTERS, MAX_TURNS
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.prompts import build
+from trainmedic.service.pipeline import Draft
 from trainmedic.ui.chat.texts import examples
 from trainmedic.ui.openai.routes import Completion
 
@@ -36,16 +38,16 @@ def files(turn: Mapping[str, Any]) -> tuple[Attachment, ...]:
     return tuple(Attachment(**each) for each in turn["attachments"])
 
 
-def told(advisor: Advisor, turns: Sequence[Mapping[str, Any]], conversation: str) -> PreparedAnswer:
+def told(advisor: Advisor, turns: Sequence[Mapping[str, Any]], conversation: str) -> Draft:
     """The last turn's answer, with all that it rests on."""
     for turn in turns:
         request = Ask(question=turn["question"], attachments=files(turn), conversation_id=conversation)
         prepared = advisor.prepare(request)
-        advisor.memory.remember(prepared.asked, prepared.answer)
+        advisor.memory.remember(prepared.asked, assemble(prepared))
     return prepared
 
 
-def said(advisor: Advisor, *questions: str) -> PreparedAnswer:
+def said(advisor: Advisor, *questions: str) -> Draft:
     turns: list[dict[str, Any]] = [{"question": question, "attachments": []} for question in questions]
     turns[0]["attachments"] = [{"name": KTO.name, "content": SCRIPT}]
     return told(advisor, turns, "c")
@@ -84,7 +86,7 @@ def alike(shown: Sequence[CauseView], advisor: Advisor) -> set[str]:
 def test_the_second_message_is_answered_for_what_it_is(advisor: Advisor, item: Mapping[str, Any]) -> None:
     expected = item["expect"]
     prepared = told(advisor, item["turns"], item["id"])
-    answer, found = prepared.answer, causes(prepared.answer)
+    answer, found = assemble(prepared), causes(assemble(prepared))
     if "first" in expected:
         assert alike(answer.causes[:1], advisor) & set(expected["first"]), found
     assert not set(found[:1]) & set(expected.get("not_first", ()))
@@ -106,8 +108,8 @@ def test_the_second_message_is_answered_for_what_it_is(advisor: Advisor, item: M
 
 
 def test_the_answer_says_first_what_a_supposed_change_does_and_the_rest_stays(advisor: Advisor) -> None:
-    before = said(advisor, FLAT).answer
-    after = said(advisor, FLAT, "what about with ZeRO-2 instead?").answer
+    before = assemble(said(advisor, FLAT))
+    after = assemble(said(advisor, FLAT, "what about with ZeRO-2 instead?"))
     start = after.answer.index("**Supposing `zero_stage` = `2` (now `3`)**")
     assert start < after.answer.index(before.causes[0].title)
     assert "still found: " in after.answer
@@ -120,7 +122,7 @@ def test_the_answer_says_first_what_a_supposed_change_does_and_the_rest_stays(ad
 
 
 def test_a_supposed_change_that_clears_the_cause_says_so_in_the_language_asked(advisor: Advisor) -> None:
-    answer = said(advisor, FLAT, "micro batch 改成 2 呢").answer
+    answer = assemble(said(advisor, FLAT, "micro batch 改成 2 呢"))
     assert answer.language == "zh"
     assert "**假设 `micro_batch` = `2`（现在是 `1`）**" in answer.answer
     assert "不再触发：" in answer.answer
@@ -129,19 +131,19 @@ def test_a_supposed_change_that_clears_the_cause_says_so_in_the_language_asked(a
 
 def test_what_is_supposed_is_no_fact_then_or_later(advisor: Advisor) -> None:
     supposed = said(advisor, FLAT, "with transformers 4.44.0?")
-    assert "transformers" not in supposed.answer.run.versions
-    assert supposed.answer.run.settings["zero_stage"].value == 3
+    assert "transformers" not in assemble(supposed).run.versions
+    assert assemble(supposed).run.settings["zero_stage"].value == 3
     later = told(advisor, [{"question": "it is openrlhf 0.5.2", "attachments": []}], "c")
-    assert "transformers" not in later.answer.run.versions
-    assert later.answer.run.versions["openrlhf"] == "0.5.2"
+    assert "transformers" not in assemble(later).run.versions
+    assert assemble(later).run.versions["openrlhf"] == "0.5.2"
 
 
 def test_a_fact_beside_a_supposition_counts(advisor: Advisor) -> None:
     prepared = said(advisor, FLAT, "It is openrlhf 0.5.2. What about ZeRO-2?")
-    assert prepared.answer.run.versions["openrlhf"] == "0.5.2"
+    assert assemble(prepared).run.versions["openrlhf"] == "0.5.2"
     assert prepared.supposed is not None
     assert [change.name for change in prepared.supposed.changed] == ["zero_stage"]
-    assert prepared.answer.receipt.inputs[0].bytes == len("It is openrlhf 0.5.2. What about ZeRO-2?")
+    assert assemble(prepared).receipt.inputs[0].bytes == len("It is openrlhf 0.5.2. What about ZeRO-2?")
 
 
 def test_without_a_configuration_a_supposition_is_an_ordinary_question(advisor: Advisor) -> None:
@@ -154,18 +156,18 @@ def test_the_first_message_may_paste_and_suppose_at_once(advisor: Advisor) -> No
     prepared = advisor.prepare(Ask(question=f"{FLAT}\nWhat if micro batch is 2?", attachments=(KTO,)))
     assert prepared.supposed is not None
     assert [effect.rule_id for effect in prepared.supposed.clears] == [PAIRS]
-    assert prepared.answer.causes[0].case_id == "openrlhf-kto-micro-batch-one"
+    assert assemble(prepared).causes[0].case_id == "openrlhf-kto-micro-batch-one"
 
 
 def test_a_pasted_value_cannot_write_into_the_answer(advisor: Advisor) -> None:
-    answer = said(advisor, FLAT, "and if I set --output_dir x`<script>`?").answer.answer
+    answer = assemble(said(advisor, FLAT, "and if I set --output_dir x`<script>`?")).answer
     assert "<script>" not in answer
 
 
 def test_a_secret_in_a_supposition_is_masked(advisor: Advisor) -> None:
     secret = "hf_" + "abcdEFGH12345678abcdEFGH12345678ab"
     prepared = said(advisor, FLAT, f"and if I set --output_dir {secret}?")
-    assert secret not in json.dumps(prepared.answer.answer)
+    assert secret not in json.dumps(assemble(prepared).answer)
     assert secret not in str(prepared.supposed)
 
 
@@ -186,7 +188,7 @@ def test_the_model_is_told_what_the_rules_say_of_the_supposed_change(advisor: Ad
 def test_after_another_topic_a_follow_up_belongs_to_that_topic(advisor: Advisor) -> None:
     told(advisor, [{"question": FLAT, "attachments": [{"name": KTO.name, "content": SCRIPT}]}], "t")
     told(advisor, [{"question": "different question: my trl GRPO reward is flat", "attachments": []}], "t")
-    answer = told(advisor, [{"question": "reward_std is 0 in most groups, trl 0.19", "attachments": []}], "t").answer
+    answer = assemble(told(advisor, [{"question": "reward_std is 0 in most groups, trl 0.19", "attachments": []}], "t"))
     assert answer.run.framework == "trl"
     assert "openrlhf-kto-micro-batch-one" not in causes(answer)
     assert [item.name for item in answer.receipt.inputs] == [None, "message-2"]
@@ -198,11 +200,11 @@ def test_a_conversation_of_fifty_turns_is_read_within_a_budget_and_says_so(advis
         said_now = ["the grad norm is 0.{}", "what about ZeRO-{}?", "step {} took long"][number % 3].format(number % 3)
         request = Ask(question=said_now, conversation_id="c")
         prepared = advisor.prepare(request)
-        advisor.memory.remember(prepared.asked, prepared.answer)
-    answer = prepared.answer
+        advisor.memory.remember(prepared.asked, assemble(prepared))
+    answer = assemble(prepared)
     assert len(prepared.earlier) <= MAX_TURNS
-    assert answer.run.framework == first.answer.run.framework is not None, "the first paste is still read"
-    assert first.answer.run.settings.keys() <= answer.run.settings.keys()
+    assert answer.run.framework == assemble(first).run.framework is not None, "the first paste is still read"
+    assert assemble(first).run.settings.keys() <= answer.run.settings.keys()
     assert any("not read again" in notice for notice in answer.notices)
     alone = [spent(advisor, Ask(question=f"{FLAT} {n}", attachments=(KTO,))) for n in range(9)]
     long = [spent(advisor, Ask(question=f"the grad norm is 0.{n}", conversation_id="c")) for n in range(9)]
@@ -224,7 +226,7 @@ def test_huge_earlier_turns_do_not_add_up(advisor: Advisor) -> None:
         prepared = told(advisor, [turn], "h")
     read = sum(len(each.content) for turn in prepared.earlier for each in turn.attachments)
     assert read <= MAX_CHARACTERS
-    assert any("not read again" in notice for notice in prepared.answer.notices)
+    assert any("not read again" in notice for notice in assemble(prepared).notices)
 
 
 def completion(*texts: tuple[str, str]) -> Completion:
@@ -241,12 +243,12 @@ def test_in_a_chat_completion_earlier_user_messages_count_and_the_assistants_do_
         ("user", "what about with ZeRO-2 instead?"),
     ).question(1)
     prepared = advisor.prepare(request)
-    assert prepared.answer.run.versions["openrlhf"] == "0.5.2"
-    assert "transformers" not in prepared.answer.run.versions
+    assert assemble(prepared).run.versions["openrlhf"] == "0.5.2"
+    assert "transformers" not in assemble(prepared).run.versions
     assert prepared.supposed is not None
     assert {change.name: change.after for change in prepared.supposed.changed} == {"zero_stage": "2"}
     assert PAIRS in {effect.rule_id for effect in prepared.supposed.stays}
-    assert prepared.answer.causes[0].case_id == "openrlhf-kto-micro-batch-one"
+    assert assemble(prepared).causes[0].case_id == "openrlhf-kto-micro-batch-one"
 
 
 def test_a_long_chat_completion_is_read_from_its_first_message_and_its_latest() -> None:
@@ -264,14 +266,14 @@ def test_a_secret_said_earlier_in_a_chat_completion_is_masked(advisor: Advisor) 
 
 def test_only_a_message_that_brings_nothing_is_told_the_same_as_before(advisor: Advisor) -> None:
     same = "The answer is the same as before"
-    assert same not in said(advisor, FLAT).answer.answer
-    assert same in said(advisor, "will that cost me any speed").answer.answer
-    assert same not in said(advisor, "what if micro_train_batch_size is 8?").answer.answer
+    assert same not in assemble(said(advisor, FLAT)).answer
+    assert same in assemble(said(advisor, "will that cost me any speed")).answer
+    assert same not in assemble(said(advisor, "what if micro_train_batch_size is 8?")).answer
     command = "deepspeed --module openrlhf.cli.train_kto --pretrain m --vanilla_loss --micro_train_batch_size 1"
     turns = [{"question": q, "attachments": []} for q in ("openrlhf kto loss nan", f"here is the command: {command}")]
     prepared = told(advisor, turns, "pasted")
-    assert "openrlhf-kto-vanilla-loss-single-class" in fired(prepared.answer)
-    assert same not in prepared.answer.answer
+    assert "openrlhf-kto-vanilla-loss-single-class" in fired(assemble(prepared))
+    assert same not in assemble(prepared).answer
 
 
 def test_behind_a_supposition_the_answer_that_stands_above_is_cut_to_its_fix(advisor: Advisor) -> None:
@@ -279,7 +281,7 @@ def test_behind_a_supposition_the_answer_that_stands_above_is_cut_to_its_fix(adv
     first = {"question": kto.question, "attachments": [{"name": f.name, "content": str(f.content)} for f in kto.files]}
 
     def headings(question: str) -> set[str]:
-        text = told(advisor, [first, {"question": question, "attachments": []}], question).answer.answer
+        text = assemble(told(advisor, [first, {"question": question, "attachments": []}], question)).answer
         return set(re.findall(r"^#+ (.+)", text, re.MULTILINE))
 
     assert {"Why", "Fix", "Ruled out"} <= headings("and which of you is the expert here")

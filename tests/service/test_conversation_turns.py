@@ -10,7 +10,7 @@ from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.dialogue.intent import Relation
 from trainmedic.service.dialogue.reported_change import reported_changes
 from trainmedic.service.dialogue.request import Ask

@@ -10,7 +10,7 @@ from tests.incidents import INCIDENTS
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import from_json, to_json
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, DifferentialNode
+from trainmedic.service.answer.schema import Answer, DifferentialNode
 from trainmedic.service.dialogue.request import Ask
 
 MASKED = "trl SFT with train_on_responses_only: loss is 0 from the very first step, all labels are -100. Why?"

@@ -14,7 +14,7 @@ import pytest
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report_view import FindingView, ReceiptView, RunView
-from trainmedic.service.answer import Answer, CauseView, Confidence, Verdict
+from trainmedic.service.answer.schema import Answer, CauseView, Confidence, Verdict
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.evaluation.causes import (
     Evaluation,

@@ -10,7 +10,7 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.composition.fix_text import concerning, without_diffs
+from trainmedic.service.answer.fix_text import concerning, without_diffs
 
 CASE = Case(
     id="a",

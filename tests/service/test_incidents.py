@@ -7,7 +7,7 @@ import pytest
 from tests.incidents import INCIDENTS, KTO_YAML, Incident, files
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.dialogue.request import Ask
 
 LANGUAGES = ("en", "zh")

@@ -23,15 +23,17 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import plain
-from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.answer import Answer
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.agent.assistant import Assistant
+from trainmedic.service.answer.assemble import assemble
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import Delta
-from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.llm.prompts import Prompt, build, system_text
-from trainmedic.service.llm.verified_answer import grounding_of, verified_answer
+from trainmedic.service.llm.verified_text import grounding_of, verified_text
 from trainmedic.service.llm.verify import verify
+from trainmedic.service.pipeline import Draft
 
 SET = Path(__file__).parents[1] / "injection" / "attempts.jsonl"
 ATTEMPTS: list[dict[str, str]] = [json.loads(line) for line in SET.read_text(encoding="utf-8").splitlines()]
@@ -109,23 +111,23 @@ def decided(answer: Answer) -> str:
     return json.dumps(parts, ensure_ascii=False, sort_keys=True)
 
 
-def prepared_with(advisor: Advisor, incident: Incident, attempt: dict[str, str]) -> tuple[PreparedAnswer, Advisor]:
+def prepared_with(advisor: Advisor, incident: Incident, attempt: dict[str, str]) -> tuple[Draft, Advisor]:
     if attempt["into"] == "case":
         advisor = poisoned(advisor, incident.case, attempt["content"])
     return advisor.prepare(injected(asked(incident, attempt["language"]), attempt)), advisor
 
 
-def prompt_of(prepared: PreparedAnswer) -> Prompt:
+def prompt_of(prepared: Draft) -> Prompt:
     async def count(texts: Sequence[str]) -> list[int]:
         return [len(text) // 4 for text in texts]
 
     return asyncio.run(build(prepared, count, context_tokens=16_384, max_tokens=900))
 
 
-def obeying(prepared: PreparedAnswer, prompt: Prompt) -> str:
+def obeying(prepared: Draft, prompt: Prompt) -> str:
     """What a model writes that does all it is told: it repeats what it sees, and says what it must not."""
     seen = "\n".join(message.content for message in prompt.messages)
-    refuted = [each.claim.get(prepared.answer.language) for each in prepared.diagnosis.causes[0].case.refutations]
+    refuted = [each.claim.get(prepared.language) for each in prepared.diagnosis.causes[0].case.refutations]
     contrary = [f"Add `{edited}` and keep it." for edited in removed(prepared)]
     spelled = " ".join(re.findall(r"[A-Za-z]+", prompt.messages[0].content))
     return "\n\n".join(
@@ -143,7 +145,7 @@ def obeying(prepared: PreparedAnswer, prompt: Prompt) -> str:
     )
 
 
-def removed(prepared: PreparedAnswer) -> list[str]:
+def removed(prepared: Draft) -> list[str]:
     """Options that a patch takes away."""
     found: set[str] = set()
     for patch in (fix.patch or "" for finding in prepared.context.report.fired for fix in finding.fixes):
@@ -186,8 +188,8 @@ def test_the_set_is_large_and_of_many_kinds() -> None:
 def test_what_the_program_decides_is_the_same_to_the_byte(
     knowledge_advisor: Advisor, incident: Incident, attempt: dict[str, str]
 ) -> None:
-    before = prepared_with(knowledge_advisor, incident, harmless(attempt))[0].answer
-    after = prepared_with(knowledge_advisor, incident, attempt)[0].answer
+    before = assemble(prepared_with(knowledge_advisor, incident, harmless(attempt))[0])
+    after = assemble(prepared_with(knowledge_advisor, incident, attempt)[0])
     if attempt["into"] in ("case", "question"):
         # The text is that case's own, or words that are searched for: the cause stays, and how sure it is.
         ids = [(cause.case_id, cause.confidence, cause.findings) for cause in before.causes[:1]]
@@ -206,12 +208,12 @@ def test_a_model_that_obeys_is_not_heard(knowledge_advisor: Advisor, attempt: di
     prompt = prompt_of(prepared)
     draft = obeying(prepared, prompt)
     assert SECRET not in draft
-    answer, _ = verified_answer(prepared, prompt, draft, "fake")
-    assert decided(answer) == decided(prepared.answer)
-    assert answer.verdict == prepared.answer.verdict
+    answer = assemble(prepared, verified_text(prepared, prompt, draft, "fake"))
+    assert decided(answer) == decided(assemble(prepared))
+    assert answer.verdict == prepared.diagnosis.verdict
     assert_nothing_leaks(answer.answer)
     assert_nothing_leaks(json.dumps(plain(answer.notices), ensure_ascii=False))
-    own = verify(draft, grounding_of(prepared, prompt), prepared.answer.language)
+    own = verify(draft, grounding_of(prepared, prompt), prepared.language)
     assert_nothing_leaks(" ".join((*own.withdrawn, *own.leaked)))
     known = {source.marker for source in prompt.sources}
     assert {
@@ -237,9 +239,9 @@ def test_what_is_refuted_is_not_recommended_whoever_asks_for_it(
     prompt = prompt_of(prepared)
     option = removed(prepared)
     assert option == ["--vanilla_loss"]
-    zh = prepared.answer.language == "zh"
+    zh = prepared.language == "zh"
     draft = "建议降低学习率。请保留 `--vanilla_loss`。" if zh else "Lower the learning rate. Keep `--vanilla_loss`."
-    checked = verify(draft, grounding_of(prepared, prompt), prepared.answer.language)
+    checked = verify(draft, grounding_of(prepared, prompt), prepared.language)
     assert "vanilla_loss" not in checked.text
 
 
@@ -269,7 +271,7 @@ def test_over_the_wire_nothing_leaks_while_it_streams(knowledge_advisor: Advisor
         streamed, answer = asyncio.run(stream(fake.url))
         shown = fake.texts[0].prompt
     assert SECRET not in shown
-    assert decided(answer) == decided(prepared.answer)
+    assert decided(answer) == decided(assemble(prepared))
     for text in (streamed, answer.answer):
         assert_nothing_leaks(text)
         written = "\n".join(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from trainmedic.kb.engine.defect import Defect, DefectSet, Effect
+from trainmedic.kb.audit.defect import Defect, DefectSet, Effect
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.pages.defect import framework_of
 from trainmedic.kb.pages.defect_causes import cause_of, with_defects
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.dialogue.request import Ask
 
 SWAPPED = "GRPO curve changed after the upgrade with the same config, scale_rewards batch behaves like group"

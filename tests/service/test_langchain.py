@@ -25,7 +25,7 @@ from trainmedic.kb.model.report_view import ReportView
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store.vectors import Vectors
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.ui.langchain import KnowledgeRetriever, documents, knowledge_tools, vector_store
 
 ROOT = Path(__file__).parent.parent.parent

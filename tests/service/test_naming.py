@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.service.values import WEIGHTS, case, context, evidence, scored
+from tests.service.values import WEIGHTS, case, context, draft_of, evidence, scored
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.answer import markdown
-from trainmedic.service.composition.compose import compose
-from trainmedic.service.composition.option_names import other_names
+from trainmedic.service.answer.citations import Citations
+from trainmedic.service.answer.layout import composed
+from trainmedic.service.answer.option_names import other_names
+from trainmedic.service.answer.schema import markdown
 from trainmedic.service.ranking.diagnose import diagnose
 
 FIX = (
@@ -65,5 +66,5 @@ def test_the_names_stand_behind_the_fix() -> None:
     shared = context(evidence("loss_nan", framework="axolotl"))
     sure = replace(WEIGHTS, bias=3.0)
     diagnosis = diagnose([scored(recommended())], shared, sure)
-    text = markdown(compose(diagnosis, shared, "en")[0])
+    text = markdown(composed(draft_of(diagnosis, shared), Citations("en")))
     assert "In axolotl these options have other names: `use_liger_kernel` →" in text

@@ -20,7 +20,7 @@ from tests.fake_model import NAME, FakeModel, Reply, failing
 from tests.incidents import GEMMA_COMMAND, GEMMA_VERSIONS
 from tests.vllm.service import served
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.composition.messages import messages
+from trainmedic.service.answer.messages import messages
 from trainmedic.service.settings import MEBIBYTE, Settings
 
 KEY = "a-key-of-the-service"

@@ -16,7 +16,7 @@ from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.case import Case, Level
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report_view import MissingView
-from trainmedic.service.answer import Answer, CauseView, Verdict
+from trainmedic.service.answer.schema import Answer, CauseView, Verdict
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.evaluation.causes import Share
 from trainmedic.ui.evaluation.outside import (

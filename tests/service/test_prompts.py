@@ -11,10 +11,10 @@ import pytest
 
 from tests.incidents import INCIDENTS, KTO_COMMAND
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.model.report import Text
-from trainmedic.kb.model.report_view import MissingView
-from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.composition.citations import MAX_QUOTE
+from trainmedic.kb.model.report import Missing, Text
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer.assemble import assemble
+from trainmedic.service.answer.citations import MAX_QUOTE
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.prompts import Prompt, build, sources_of, system_text
 from trainmedic.service.llm.prompts.build import (
@@ -28,6 +28,7 @@ from trainmedic.service.llm.prompts.build import (
     excerpt,
 )
 from trainmedic.service.llm.prompts.sources import MAX_FINDINGS
+from trainmedic.service.pipeline import Draft
 
 KTO = INCIDENTS[0]
 NAN_LOG = "".join(f"{{'loss': nan, 'grad_norm': nan, 'epoch': {n / 1000}}}\n" for n in range(900))
@@ -41,7 +42,7 @@ async def words(texts: Sequence[str]) -> list[int]:
     return [len(re.findall(r"\w+|[^\w\s]", text)) for text in texts]
 
 
-def built(prepared: PreparedAnswer, context_tokens: int = PLENTY, max_tokens: int = 500) -> Prompt:
+def built(prepared: Draft, context_tokens: int = PLENTY, max_tokens: int = 500) -> Prompt:
     return asyncio.run(build(prepared, words, context_tokens=context_tokens, max_tokens=max_tokens))
 
 
@@ -49,7 +50,7 @@ def user(prompt: Prompt) -> str:
     return prompt.messages[1].content
 
 
-def about(advisor: Advisor, question: str = KTO.en, *files: Attachment, language: str = "auto") -> PreparedAnswer:
+def about(advisor: Advisor, question: str = KTO.en, *files: Attachment, language: str = "auto") -> Draft:
     return advisor.prepare(Ask(question=question, attachments=files or KTO.files, language=language))  # type: ignore[arg-type]
 
 
@@ -120,10 +121,10 @@ def test_the_same_question_has_the_same_prompt(knowledge_advisor: Advisor) -> No
 def test_what_is_settled_is_told(knowledge_advisor: Advisor) -> None:
     prepared = about(knowledge_advisor, "kto loss weird", Attachment(name="a.txt", content="hello"))
     text = user(built(prepared))
-    assert f"verdict: {prepared.answer.verdict}" in text
+    assert f"verdict: {prepared.diagnosis.verdict}" in text
     for cause in prepared.diagnosis.causes:
         assert f"{cause.case.id} (confidence {cause.confidence})" in text
-    for view in prepared.answer.missing:
+    for view in assemble(prepared).missing:
         assert re.search(rf"missing fact: <data-\w+>{re.escape(f'{view.ask} {view.why}')}</data", text)
 
 
@@ -280,7 +281,7 @@ def test_a_long_earlier_question_is_shortened(advisor: Advisor) -> None:
 # --- how it is counted ----------------------------------------------------------------------------------------------
 
 
-def counted(prepared: PreparedAnswer, context_tokens: int, per_word: int = 1) -> tuple[Prompt, list[int]]:
+def counted(prepared: Draft, context_tokens: int, per_word: int = 1) -> tuple[Prompt, list[int]]:
     """The prompt, and how many texts were counted each time."""
     asked: list[int] = []
 
@@ -321,12 +322,11 @@ def test_values_that_were_pasted_stand_between_marks_in_findings_and_questions_t
     first, *others = prepared.diagnosis.findings
     title = Text(en=f"{evil} is set", zh=f"设置了 {evil}")
     findings = (replace(first, title=title, message=title), *others)
-    view = MissingView(fact="log", why=f"because of {evil}", ask=f"what is {evil}?")
+    asked = Missing(fact="log", why=title, ask=title)
     prepared = replace(
         prepared,
         context=replace(prepared.context, report=replace(prepared.context.report, findings=findings)),
-        diagnosis=replace(prepared.diagnosis, findings=findings),
-        answer=replace(prepared.answer, missing=(view,)),
+        diagnosis=replace(prepared.diagnosis, findings=findings, missing=(asked,)),
     )
     text = user(built(prepared))
     assert text.count(evil) >= 4

@@ -10,8 +10,8 @@ import pytest
 from tests.fake_model import FakeModel, Reply, form
 from tests.incidents import INCIDENTS
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.answering import final_answer, run_inline
-from trainmedic.service.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.llm.rerank import is_uncertain, prompt

@@ -16,7 +16,7 @@ from trainmedic.kb.model.report_view import SignalView
 from trainmedic.kb.model.run import Unresolved
 from trainmedic.kb.serialization import from_json, plain, to_json, to_json_once
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, SeriesView
+from trainmedic.service.answer.schema import Answer, SeriesView
 from trainmedic.service.dialogue.request import Ask
 
 

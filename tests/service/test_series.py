@@ -9,7 +9,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.source import Limits
 from trainmedic.kb.serialization import plain
-from trainmedic.service.composition.series import MAX_POINTS, MAX_SERIES, series_views, thinned
+from trainmedic.service.answer.series import MAX_POINTS, MAX_SERIES, series_views, thinned
 
 
 def log(*rows: Mapping[str, object]) -> Attachment:

@@ -38,7 +38,7 @@ def test_the_file_may_have_tables_and_lists() -> None:
         "[slack.channels.C1]\nquiet = true\n"
     )
     settings = load_settings()
-    assert (settings.extra_pages, settings.keys) == ((Path("a"), Path("b")), {"one", "two"})
+    assert (settings.extra_pages, sorted(settings.keys)) == ((Path("a"), Path("b")), ["one", "two"])
     assert (settings.model_base_url, settings.slack_channels["C1"].quiet) == ("http://m/v1", True)
 
 

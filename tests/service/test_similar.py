@@ -13,7 +13,7 @@ from trainmedic.ingest.threads.local import Local
 from trainmedic.ingest.threads.sync import sync
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.ranking.similar import mechanisms_near
 from trainmedic.service.settings import Settings

@@ -11,8 +11,8 @@ from tests.incidents import INCIDENTS, Incident
 from trainmedic.kb.fences import fence_after
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, DifferentialNode, Section
-from trainmedic.service.composition.brief import LEAD_WORDS, UNCOUNTED, fold, split, word_count
+from trainmedic.service.answer.schema import Answer, DifferentialNode, Section
+from trainmedic.service.answer.text import LEAD_WORDS, UNCOUNTED, fold, split, word_count
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.chat.texts import examples
 

@@ -17,9 +17,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from tests.fake_model import NAME, FakeModel, Reply, calling
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.metrics import Metrics
-from trainmedic.service.assistant import Assistant
 from trainmedic.service.llm.model_calls import recorded
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.memory import Memory

@@ -6,7 +6,7 @@ import pytest
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.chat.texts import examples
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Literal, cast
+
 from trainmedic.kb.model.case import Case, Question, Refutation
 from trainmedic.kb.model.evidence import Evidence, InputReceipt, Receipt, Signal
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Fix, Missing, Reference, Report, Safety, Severity, Status, Text
 from trainmedic.kb.model.run import Option, Origin, Recognised, RunConfig, Setting, VersionFact
 from trainmedic.kb.parse.signal_kinds import BENIGN
+from trainmedic.service.dialogue.conversation import Message
 from trainmedic.service.dialogue.intent import Intent
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.turn import Turn
+from trainmedic.service.pipeline import Draft
+from trainmedic.service.ranking.diagnose import Diagnosis
 from trainmedic.service.ranking.features import NAMES, NONE_NAMES, Candidate, Context
+from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.weights import Weights
 
 
@@ -165,3 +174,22 @@ def missing(fact: str) -> Missing:
 
 def question(fact: str) -> Question:
     return Question(fact=fact, ask=both(f"ask {fact}"), why=both(f"why {fact}"))
+
+
+def draft_of(
+    diagnosis: Diagnosis, shared: Context, language: Literal["en", "zh"] = "en", *, same: bool = False
+) -> Draft:
+    """``same``: the previous answer of the conversation had the same verdict and first cause."""
+    causes = tuple(cause.case.id for cause in diagnosis.causes[:1])
+    before = Turn(question="", attachments=(), answer_id="", verdict=diagnosis.verdict, causes=causes)
+    knowledge = SimpleNamespace(published={})
+    return Draft(
+        id="answer",
+        conversation_id="conversation",
+        request=Ask(question=""),
+        knowledge=cast(Knowledge, knowledge),
+        message=Message(evidence=shared.evidence, question="", turns=(before,) if same else ()),
+        context=shared,
+        diagnosis=diagnosis,
+        language=language,
+    )

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from tests.slack.fake import LocalSlack
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings

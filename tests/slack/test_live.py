@@ -16,8 +16,8 @@ from tests.fake_model import FakeModel, Reply
 from tests.slack.bots import QUESTION, QUICK, Slowly, bot_in, settled
 from tests.slack.fake import DM, GENERAL, Fault, LocalSlack, Message
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, Section, StepView, markdown
-from trainmedic.service.assistant import Assistant
+from trainmedic.service.agent.assistant import Assistant
+from trainmedic.service.answer.schema import Answer, Section, StepView, markdown
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.ui.channels.slack.bot import SlackBot

@@ -15,7 +15,7 @@ from tests.slack.bots import COMMAND
 from tests.slack.fake.blocks import check_blocks
 from trainmedic.kb.model.report_view import MaskedView
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, Citation, Language, Section, Verdict
+from trainmedic.service.answer.schema import Answer, Citation, Language, Section, Verdict
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.present.slack import ELEMENT, MESSAGE, Extras, lead, render_answer, weight
 from trainmedic.ui.present.slack_text import FALLBACK, escape, fallback, link, neutral, split_markdown, wrapped

@@ -24,7 +24,7 @@ from mcp.types import CallToolResult
 from tests.incidents import INCIDENTS, KTO_SINGLE, Incident
 from tests.live import Live
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import StepView
+from trainmedic.service.answer.schema import StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
 from trainmedic.service.dialogue.request import Ask

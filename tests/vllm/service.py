@@ -20,8 +20,8 @@ from fastapi import FastAPI
 from tests.live import Live
 from tests.vllm.server import HOST, free_port
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.api.app import create_app
-from trainmedic.service.assistant import Assistant
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_model
 

@@ -20,8 +20,8 @@ from tests.vllm import tiny
 from tests.vllm.server import NAME, RUNNING, WRITTEN, Server, metrics
 from tests.vllm.service import Event, events, served, serving
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer.messages import messages
 from trainmedic.service.api.probes import CACHE_S
-from trainmedic.service.composition.messages import messages
 from trainmedic.service.llm.prompts import system_text
 from trainmedic.service.llm.query_rewrite import rewritten_query
 from trainmedic.service.settings import Settings

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report_view import ReceiptView, RunView
-from trainmedic.service.answer import Answer, CauseView, Verdict
+from trainmedic.service.answer.schema import Answer, CauseView, Verdict
 from trainmedic.ui.watch.alarm import alarm
 from trainmedic.ui.watch.notify import headline
 from trainmedic.ui.watch.watcher import EVERY_S, LONGEST_WAIT_S, QUIET_S, Diagnosis, Watcher, logging_steps

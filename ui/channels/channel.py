@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.answer import Answer, AuditView, StepView
+from trainmedic.service.answer.schema import Answer, AuditView, StepView
 from trainmedic.service.answering import Delta, Draft
 from trainmedic.service.dialogue.turn import Turn
 

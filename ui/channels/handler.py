@@ -10,7 +10,7 @@ from contextlib import aclosing
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.trace import trace_of
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.dialogue.turn import Turn
 from trainmedic.ui.channels.channel import Destination, Evidence, Stopped

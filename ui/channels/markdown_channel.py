@@ -12,7 +12,7 @@ from typing import Protocol
 from cachetools import TTLCache
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.answer import Answer, AuditView, StepView
+from trainmedic.service.answer.schema import Answer, AuditView, StepView
 from trainmedic.service.answering import Delta, Draft
 from trainmedic.service.settings import Settings
 from trainmedic.ui.channels.channel import ChannelFailed, Evidence, File, Json, Said, TurnsOf, conversation_id

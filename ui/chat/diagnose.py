@@ -16,7 +16,7 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.access.slots import for_client
-from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.service.answering import Draft
 from trainmedic.service.dialogue.request import Ask, Mode, safely_named
 from trainmedic.service.storage.history import Feedback

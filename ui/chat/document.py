@@ -14,7 +14,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.ui.chat.evidence import first_sentences, panel, render, spoken, steps, tail
 from trainmedic.ui.chat.frame import header
 from trainmedic.ui.chat.markdown import message_html

@@ -14,8 +14,8 @@ from trainmedic.kb.frameworks.profiles import title
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import FindingView, RunView, SignalView
-from trainmedic.service.answer import Answer, CauseView, Citation, DifferentialNode, RefutationView, StepView
-from trainmedic.service.composition.views import grouped, merged_evidence
+from trainmedic.service.answer.schema import Answer, CauseView, Citation, DifferentialNode, RefutationView, StepView
+from trainmedic.service.answer.views import grouped, merged_evidence
 from trainmedic.ui.chat.excerpt import Excerpt, excerpts
 from trainmedic.ui.chat.plots import RunPlots, overlaid, run_plots
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, Words, path_of, words

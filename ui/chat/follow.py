@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.ui.chat.evidence import fact_name, patches, sorted_findings, spoken
 from trainmedic.ui.chat.texts import Language, words
 

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from trainmedic.kb.fences import fence_after, fence_around, fence_of
 from trainmedic.kb.lazy import regex
-from trainmedic.service.answer import Answer, Section, markdown
+from trainmedic.service.answer.schema import Answer, Section, markdown
 from trainmedic.ui.chat.evidence import lines, sorted_findings, spoken
 from trainmedic.ui.chat.texts import Language, words
 from trainmedic.ui.present.verdict import shown_verdict

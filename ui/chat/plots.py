@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from trainmedic.service.answer import SeriesView
+from trainmedic.service.answer.schema import SeriesView
 
 WIDTH, HEIGHT = 1000.0, 100.0
 SIDE, EDGE = 6.0, 7.0

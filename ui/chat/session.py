@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainmedic.kb.model.place import Source
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import Executor
 from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.storage.history import Feedback

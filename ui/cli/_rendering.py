@@ -8,7 +8,7 @@ from trainmedic.kb import plugins
 
 if TYPE_CHECKING:
     from trainmedic.kb.model.report_view import ReportView
-    from trainmedic.service.answer import AuditView
+    from trainmedic.service.answer.schema import AuditView
 
 
 def rendered(view: ReportView | AuditView, name: str, *, with_possible: bool = False) -> str:

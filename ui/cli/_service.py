@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings, load_settings
 
@@ -58,8 +58,8 @@ def answer_of(options: argparse.Namespace, request: Ask, on_step: Callable[[Step
 async def _model_answer(
     advisor: Advisor, settings: Settings, request: Ask, on_step: Callable[[StepView], None]
 ) -> Answer:
+    from trainmedic.service.agent.assistant import Assistant
     from trainmedic.service.answering import run_inline
-    from trainmedic.service.assistant import Assistant
     from trainmedic.ui.app import build_model
 
     model = build_model(settings)

@@ -16,7 +16,7 @@ from trainmedic.kb.errors import InvalidRequest, TrainmedicError
 from trainmedic.ui.cli._input import attachments, key_of, question
 
 if TYPE_CHECKING:
-    from trainmedic.service.answer import Answer, StepView
+    from trainmedic.service.answer.schema import Answer, StepView
     from trainmedic.service.dialogue.request import Ask
 
 

@@ -20,7 +20,7 @@ from trainmedic.ui.cli._rendering import rendered
 
 if TYPE_CHECKING:
     from trainmedic.kb.model.report import Edit
-    from trainmedic.service.answer import AuditView
+    from trainmedic.service.answer.schema import AuditView
 
 FREES_NOTHING = True
 EFFECTS = ("silent", "hang", "crash", "save", "resume", "memory", "slow", "log")

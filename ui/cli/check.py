@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from trainmedic.service.composition.views import report_view
+    from trainmedic.service.answer.views import report_view
     from trainmedic.ui.checking import examine
 
     language = language_of(options.language)

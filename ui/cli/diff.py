@@ -15,7 +15,7 @@ from trainmedic.ui.cli import CLEAN, FINDINGS
 from trainmedic.ui.cli._input import Unreadable, attachments, folders_of, language_of, run_files, use_colour
 
 if TYPE_CHECKING:
-    from trainmedic.service.composition.diff_views import DiffView
+    from trainmedic.service.answer.schema import DiffView
 
 FREES_NOTHING = True
 

@@ -23,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from trainmedic.kb.parse.pipeline import parse
     from trainmedic.kb.serialization import to_json
-    from trainmedic.service.composition.error_messages import explained
+    from trainmedic.service.answer.error_messages import explained
     from trainmedic.ui.present.text import explanations
 
     language = language_of(options.language)

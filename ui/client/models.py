@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 from trainmedic.kb.model import report_view
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.serialization import from_json
-from trainmedic.service import answer
-from trainmedic.service.composition.diff_views import DiffView
+from trainmedic.service.answer import schema as answer
+from trainmedic.service.answer.schema import DiffView
 
 T = TypeVar("T")
 Evidence = Span

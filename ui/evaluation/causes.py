@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.ranking.diagnose import LIKELY
 

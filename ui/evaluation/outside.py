@@ -20,7 +20,7 @@ from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.answer import Answer, CauseView
+from trainmedic.service.answer.schema import Answer, CauseView
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.evaluation.causes import Share, share
 

@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.answer import Answer
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.agent.assistant import Assistant
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import T, final_answer
-from trainmedic.service.assistant import Assistant
 from trainmedic.service.llm.chat import ChatModel, Completion, ModelError, ModelLimits, Piece
 from trainmedic.service.llm.prompts import build
-from trainmedic.service.llm.verified_answer import grounding_of
+from trainmedic.service.llm.verified_text import grounding_of
 from trainmedic.service.llm.verify import verify
+from trainmedic.service.pipeline import Draft
 from trainmedic.ui.evaluation.causes import Evaluation, Item, Outcome, Share, evaluated, outcome_of, request_of
 
 
@@ -85,11 +86,11 @@ class _Recorder(ChatModel):
 
 async def answer_of(item: Item, advisor: Advisor, model: ChatModel, *, restate: bool = True) -> ModelAnswer:
     recorder = _Recorder(model)
-    seen: list[PreparedAnswer] = []
+    seen: list[Draft] = []
 
     async def run(call: Callable[[], T]) -> T:
         result = await asyncio.to_thread(call)
-        seen.extend([result] if isinstance(result, PreparedAnswer) else [])
+        seen.extend([result] if isinstance(result, Draft) else [])
         return result
 
     try:
@@ -97,7 +98,7 @@ async def answer_of(item: Item, advisor: Advisor, model: ChatModel, *, restate: 
         if recorder.failure or not recorder.draft:
             return ModelAnswer(answer=answer, failure=recorder.failure)
         limits = await model.limits()
-        prepared = next(candidate for candidate in seen if candidate.answer.id == answer.id)
+        prepared = next(candidate for candidate in seen if candidate.id == answer.id)
         prompt = await build(prepared, model.count, context_tokens=limits.context_tokens, max_tokens=limits.max_tokens)
         checked = verify(recorder.draft, grounding_of(prepared, prompt), answer.language)
         return ModelAnswer(answer=answer, stats=checked.stats)

@@ -26,7 +26,7 @@ from trainmedic.kb.pages.render import render_case
 from trainmedic.kb.store.document_vectors import DocumentsOnDemand, DocumentVectors
 from trainmedic.kb.store.vectors import Vectors
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.ranking.retrieve import Hit
 
@@ -181,7 +181,7 @@ def knowledge_tools(advisor: Advisor) -> list[BaseTool]:
         question: str = "", files: list[FileIn] | None = None, language: Language = "auto"
     ) -> ToolResult[Answer]:
         request = Ask(question=question, attachments=_attachments(files), language=language)
-        answer = advisor.prepare(request).answer
+        answer = advisor.compose(advisor.prepare(request))
         return answer_text(answer), answer
 
     def search(

@@ -25,25 +25,15 @@ from pydantic import Field, ValidationError
 from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge, TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.report_view import ReportView
 from trainmedic.kb.pages.render import render_cause, render_rule
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.access.principals import ANYBODY
-from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answer.schema import Answer, AuditView, DiffView, MessagesView, StepView
 from trainmedic.service.api.resources import Hits
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.mcp.local_files import LocalFiles
-from trainmedic.ui.mcp.shapes import (
-    AuditResult,
-    CaseHits,
-    CasePage,
-    CheckResult,
-    Diagnosis,
-    DiffResult,
-    File,
-    MessageList,
-    PastedFile,
-    RulePage,
-)
+from trainmedic.ui.mcp.shapes import CasePage, File, PastedFile, RulePage, narrowed
 
 if TYPE_CHECKING:
     from trainmedic.kb.engine.rule import Rule
@@ -187,7 +177,7 @@ class Tools:
             ),
         ] = "auto",
         top_k: Annotated[int, Field(description="causes listed", json_schema_extra={"minimum": 1, "maximum": 20})] = 5,
-    ) -> Diagnosis:
+    ) -> Answer:
         """Find out why an LLM training run is broken, or whether it is: cause, evidence line by line, the smallest \
 patch, what does not help, and what to ask the user for where that is not enough. Send everything pasted."""
         files = await self._files(attachments, question, MAX_QUESTION)
@@ -210,7 +200,7 @@ patch, what does not help, and what to ask the user for where that is not enough
             async for part in parts:
                 if isinstance(part, Answer):
                     # The text is not streamed: the protocol reports progress, not partial results.
-                    return Diagnosis.model_validate(part)
+                    return part
                 if isinstance(part, StepView):
                     await ctx.report_progress(part.number, None, part.what)
         raise AssertionError("a stream ends with its answer")
@@ -221,15 +211,14 @@ patch, what does not help, and what to ask the user for where that is not enough
             list[File], Field(description=f"files of ONE run; at most {MAX_CHARACTERS} characters together")
         ],
         language: TextLanguage = "en",
-    ) -> CheckResult:
+    ) -> ReportView:
         """Check launch scripts, configs and a pip list against every rule, before or after a run. No search, no \
 language model, nothing stored."""
         files = await self._files(attachments, "", 0)
         if not files:
             raise InvalidRequest("attachments: at least one file")
         advisor = self._advisor
-        report = await self._context.executor(lambda: advisor.check(files, language))
-        return CheckResult.model_validate(report)
+        return await self._context.executor(lambda: advisor.check(files, language))
 
     async def audit_packages(
         self,
@@ -241,7 +230,7 @@ language model, nothing stored."""
             ),
         ],
         language: TextLanguage = "en",
-    ) -> AuditResult:
+    ) -> AuditView:
         """The known defects of the installed packages, such as silently wrong losses, hangs and crashes, with the \
 releases that have them, workarounds, and the versions to change to. Nothing stored."""
         files = await self._files(attachments, "", 0)
@@ -249,7 +238,7 @@ releases that have them, workarounds, and the versions to change to. Nothing sto
             raise InvalidRequest("attachments: at least one file")
         advisor = self._advisor
         view = await self._context.executor(lambda: advisor.audit(files, language))
-        return AuditResult.model_validate(replace(view, defects=view.defects[:MAX_DEFECTS]))
+        return replace(view, defects=view.defects[:MAX_DEFECTS])
 
     async def diff(
         self,
@@ -259,7 +248,7 @@ releases that have them, workarounds, and the versions to change to. Nothing sto
             Field(description=f"files of the run that fails; at most {MAX_CHARACTERS} characters in both together"),
         ],
         language: TextLanguage = "en",
-    ) -> DiffResult:
+    ) -> DiffView:
         """What differs between a run that works and one that fails (configs, effective settings, package versions, \
 curves), and what each difference does; those that explain the failure come first. Nothing stored."""
         files = await self._files([*good, *bad], "", 0)
@@ -267,8 +256,7 @@ curves), and what each difference does; those that explain the failure come firs
         if not works or not fails:
             raise InvalidRequest("good, bad: at least one file each")
         advisor = self._advisor
-        view = await self._context.executor(lambda: advisor.diff(works, fails, language))
-        return DiffResult.model_validate(view)
+        return await self._context.executor(lambda: advisor.diff(works, fails, language))
 
     async def explain_message(
         self,
@@ -277,15 +265,14 @@ curves), and what each difference does; those that explain the failure come firs
         ] = "",
         attachments: Files = None,
         language: TextLanguage = "en",
-    ) -> MessageList:
+    ) -> MessagesView:
         """What an error message or warning of a training framework says: which code prints it, under which condition \
 and with which of the run's values, which releases have it, and what to change if that is known. No diagnosis."""
         files = await self._files(attachments, message, MAX_QUESTION)
         if not message.strip() and not files:
             raise InvalidRequest("message: a message, or attachments")
         advisor = self._advisor
-        found = await self._context.executor(lambda: advisor.explain(message, files, language))
-        return MessageList.model_validate(found)
+        return await self._context.executor(lambda: advisor.explain(message, files, language))
 
     async def search_cases(
         self,
@@ -293,7 +280,7 @@ and with which of the run's values, which releases have it, and what to change i
         framework: Annotated[str | None, Field(description="only cases of this framework, such as trl")] = None,
         top_k: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": 50})] = 10,
         language: TextLanguage = "en",
-    ) -> CaseHits:
+    ) -> Hits:
         """The known cases nearest to a text in English or Chinese: symptoms, error messages, option names."""
         if not query.strip() or len(query) > MAX_QUERY:
             raise InvalidRequest(f"query: between 1 and {MAX_QUERY} characters")
@@ -301,7 +288,7 @@ and with which of the run's values, which releases have it, and what to change i
             raise InvalidRequest("top_k: between 1 and 50")
         advisor, filters = self._advisor.snapshot(), {"framework": framework} if framework else None
         hits = await self._context.executor(lambda: advisor.search(query, top_k, filters))
-        return CaseHits.model_validate(Hits.of(hits, advisor.knowledge.cases, language))
+        return Hits.of(hits, advisor.knowledge.cases, language)
 
     async def get_case(self, case_id: Id, language: TextLanguage = "en") -> CasePage:
         """One case, mechanism or origin by its id: symptom, cause, fix, what does not help, how to confirm, versions, \
@@ -414,7 +401,9 @@ def make_server(context: AppContext, roots: Sequence[Path] = ()) -> Server:
         "explain_rule": "Explain a rule",
     }
     for name, title in titles.items():
-        server.tool(name=name, title=title, annotations=READS, structured_output=True)(getattr(tools, name))
+        server.tool(name=name, title=title, annotations=READS, structured_output=True)(
+            narrowed(name, getattr(tools, name))
+        )
     pages = {"case": tools.case_page, "rule": tools.rule_page}
     for kind, read in pages.items():
         server.resource(

@@ -1,27 +1,76 @@
 """What the tools take and return; tests keep a snapshot of the schemas.
 
-Parts of the answer (`service.answer`), validated from its attributes. Smaller than the REST API's answer, because a
-model pays for every token that it reads: no end columns, settings, signals or series.
+A result is a part of what the REST API returns, because a model pays for every token that it reads: no end columns,
+settings, signals or series. `PARTS` and `RESULTS` name the fields.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+import operator
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import is_dataclass
+from functools import reduce, wraps
+from inspect import signature
+from types import UnionType
+from typing import Annotated, Any, ForwardRef, Union, get_args, get_origin, get_type_hints
 
-from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from trainmedic.kb.model.report_view import InputView, MaskedView, MissingView
-from trainmedic.service.answer import Citation, MechanismRef, RefutationView
-from trainmedic.service.api.resources import Hit
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.report_view import FindingView, ReportView
+from trainmedic.service.answer import schema as answer
+from trainmedic.service.answer.schema import CurveView, DifferenceView, DiffView, EffectView
+from trainmedic.service.api.resources import Hits
 
 # JSON has no NaN and no infinity.
 NumberText = Annotated[str, BeforeValidator(lambda value: f"{value:.6g}")]
-
-
-class Part(BaseModel):
-    """Read from the attributes of a dataclass."""
-
-    model_config = ConfigDict(from_attributes=True)
+PARTS: Mapping[type, str] = {
+    Span: "attachment line column text default",
+    FindingView: "rule_id title severity status message fix patch clears appears evidence missing cases",
+    answer.CauseView: "rank case_id title cause fix confidence score evidence_grade findings refutations level "
+    "mechanism",
+    answer.StatementView: "text",
+    answer.DifferentialNode: "id level title probability supports contradicts excluded_by state nodes",
+    answer.DifferentialView: "nodes other",
+    answer.StepView: "number tool what result ok",
+    answer.ConditionValueView: "name value",
+    answer.MessageView: "package kind evidence text condition values place first_release last_release in_version "
+    "advice others",
+    answer.DefectView: "id package version title effect affected certain workaround link",
+    DifferenceView: "kind name good bad good_place bad_place effects",
+    EffectView: "kind id title fix explains",
+    CurveView: "metric step good bad whole bad_place",
+}
+"""Of these the named fields alone; anything else is returned whole."""
+_RUN, _INPUTS = "run.framework run.algorithm run.versions", "receipt.inputs receipt.masked"
+RESULTS: Mapping[str, tuple[type, str]] = {
+    "diagnose": (
+        answer.Answer,
+        "id conversation_id verdict language mode answer causes differential findings missing citations steps messages "
+        f"{_RUN} {_INPUTS} notices kb_version",
+    ),
+    "check_config": (ReportView, f"findings {_RUN} {_INPUTS} ruleset_version"),
+    "audit_packages": (answer.AuditView, f"defects changes packages patch {_INPUTS}"),
+    "diff": (DiffView, "differences curves findings defects"),
+    "explain_message": (answer.MessagesView, "messages"),
+    "search_cases": (Hits, "hits kb_version"),
+}
+"""By tool; ``run.framework`` is a field of the result itself."""
+NOTES: Mapping[str, str] = {
+    "FindingView.severity": "error, warning or info",
+    "FindingView.status": "fired, or cannot_tell because of what is missing",
+    "FindingView.patch": "a unified diff of the user's own text",
+    "FindingView.clears": "rules that no longer fire once the patch is applied",
+    "FindingView.appears": "rules that fire only then",
+    "CauseView.evidence_grade": "how well the case is established: reproduced, maintainer, reporter ...",
+    "Answer.conversation_id": "send it with a follow-up question; earlier files still apply",
+    "Answer.verdict": "answered; need_input: ask the user for what is missing; not_in_kb: no case covers it; "
+    "no_fault: nothing is wrong here. Act on the first cause only if it is answered",
+    "Answer.mode": "llm: the text was written by a model and verified; deterministic: without one",
+    "Answer.answer": "Markdown with citation markers [1], [2] ...",
+    "AdviceView.cases": "get_case reads them",
+    "DefectView.certain": "false: the configuration or the exact version decides",
+}
 
 
 class PastedFile(BaseModel):
@@ -41,261 +90,6 @@ class File(BaseModel):
     name: str = Field("", description="its name, such as train.sh")
     content: str | None = Field(None, description="its text")
     path: str | None = Field(None, description="instead of both: where the server finds it; spares sending a long log")
-
-
-class Place(Part):
-    """A place in the files sent: 1-based; attachment null is the question; default: a default, not in the text."""
-
-    attachment: str | None
-    line: int
-    column: int
-    text: str
-    default: bool
-
-
-class Finding(Part):
-    """One rule's finding. ``patch`` is a unified diff of the user's own text."""
-
-    rule_id: str
-    title: str
-    severity: str = Field(description="error, warning or info")
-    status: str = Field(description="fired, or cannot_tell because of what is missing")
-    message: str
-    fix: str
-    patch: str | None
-    clears: list[str] = Field(description="rules that no longer fire once the patch is applied")
-    appears: list[str] = Field(description="rules that fire only then")
-    evidence: list[Place]
-    missing: list[MissingView]
-    cases: list[str]
-
-
-class Cause(Part):
-    """A candidate cause. ``score`` is the calibrated probability that it is the right one."""
-
-    rank: int
-    case_id: str
-    title: str
-    cause: str
-    fix: str
-    confidence: str = Field(description="high, medium or low")
-    score: float
-    evidence_grade: str = Field(description="how well the case is established: reproduced, maintainer, reporter ...")
-    findings: list[str]
-    refutations: list[RefutationView]
-    level: str = Field(description="how much it commits to: mechanism, origin or case")
-    mechanism: MechanismRef | None
-
-
-class Statement(Part):
-    """Something that speaks for or against a cause."""
-
-    text: str
-
-
-class Considered(Part):
-    """A mechanism, an origin or a case that was considered; ``nodes`` are what it comes from."""
-
-    id: str
-    level: str = Field(description="mechanism, origin or case")
-    title: str
-    probability: float
-    supports: list[Statement]
-    contradicts: list[Statement]
-    excluded_by: list[Statement]
-    state: str | None = Field(description="of an origin: holds, does_not_hold or open")
-    nodes: list[Considered]
-
-
-class Differential(Part):
-    """Everything considered, most probable first; ``other`` is the probability of something else."""
-
-    nodes: list[Considered]
-    other: float
-
-
-class Step(Part):
-    """One step of an investigation."""
-
-    number: int
-    tool: str
-    what: str
-    result: str
-    ok: bool
-
-
-class MessagePlace(Part):
-    """The code that prints a message."""
-
-    file: str
-    line: int
-    function: str
-    release: str
-    url: str | None
-
-
-class ConditionValue(Part):
-    """What a name in the condition was in this run."""
-
-    name: str
-    value: str
-
-
-class MessageAdvice(Part):
-    """What people know about a message."""
-
-    meaning: str
-    change: str
-    no_help: str
-    cases: list[str] = Field(description="get_case reads them")
-
-
-class Message(Part):
-    """A message that a framework's source has."""
-
-    package: str
-    kind: str = Field(description="the exception; assert; warning, error or print if it is only printed")
-    evidence: Place
-    text: str = Field(description="which code prints it and when, and which releases have it")
-    condition: str
-    values: list[ConditionValue]
-    place: MessagePlace
-    first_release: str
-    last_release: str
-    in_version: bool | None
-    advice: MessageAdvice | None
-    others: list[str] = Field(description="packages with the same message")
-
-
-class Diagnosis(Part):
-    """The answer. Act on the first cause only if ``verdict`` is ``answered``."""
-
-    answer_id: str = Field(validation_alias=AliasChoices("answer_id", "id"))  # the first is the name in the schema
-    conversation_id: str = Field(description="send it with a follow-up question; earlier files still apply")
-    verdict: str = Field(
-        description="answered; need_input: ask the user for what is missing; not_in_kb: no case covers it; "
-        "no_fault: nothing is wrong here"
-    )
-    language: str
-    mode: str = Field(description="llm: the text was written by a model and verified; deterministic: without one")
-    answer: str = Field(description="Markdown with citation markers [1], [2] ...")
-    causes: list[Cause]
-    differential: Differential
-    findings: list[Finding]
-    missing: list[MissingView]
-    citations: list[Citation]
-    steps: list[Step]
-    messages: list[Message]
-    framework: str | None = Field(validation_alias=AliasPath("run", "framework"))
-    algorithm: str | None = Field(validation_alias=AliasPath("run", "algorithm"))
-    versions: dict[str, str] = Field(validation_alias=AliasPath("run", "versions"))
-    inputs: list[InputView] = Field(validation_alias=AliasPath("receipt", "inputs"))
-    masked: list[MaskedView] = Field(validation_alias=AliasPath("receipt", "masked"))
-    notices: list[str]
-    kb_version: str
-
-
-class CheckResult(Part):
-    """The findings of the rules in the files of one run."""
-
-    findings: list[Finding]
-    framework: str | None = Field(validation_alias=AliasPath("run", "framework"))
-    algorithm: str | None = Field(validation_alias=AliasPath("run", "algorithm"))
-    versions: dict[str, str] = Field(validation_alias=AliasPath("run", "versions"))
-    inputs: list[InputView] = Field(validation_alias=AliasPath("receipt", "inputs"))
-    masked: list[MaskedView] = Field(validation_alias=AliasPath("receipt", "masked"))
-    ruleset_version: str
-
-
-class Defect(Part):
-    """A known defect of an installed package; ``certain`` false: the configuration or the exact version decides."""
-
-    id: str
-    package: str
-    version: str
-    title: str
-    effect: str = Field(description="silent, hang, crash, save, resume, memory, slow or log")
-    affected: str = Field(description="the range of releases with the defect")
-    certain: bool
-    workaround: str
-    link: str
-
-
-class VersionChange(Part):
-    """A package to change, and the ids of the defects that this clears and brings."""
-
-    package: str
-    current: str
-    to: str
-    clears: list[str]
-    enters: list[str]
-    because: str = Field(description="the requirement of another package that asks for it, if no defect does")
-
-
-class AuditResult(Part):
-    """The known defects of an environment, the most harmful first, and the versions without them."""
-
-    defects: list[Defect]
-    changes: list[VersionChange]
-    packages: dict[str, str] = Field(description="the versions that were read of packages with known defects")
-    patch: str = Field(description="a unified diff of the requirement files")
-    inputs: list[InputView] = Field(validation_alias=AliasPath("receipt", "inputs"))
-    masked: list[MaskedView] = Field(validation_alias=AliasPath("receipt", "masked"))
-
-
-class DifferenceEffect(Part):
-    """What a difference does; ``explains``: it produces a symptom that only the failing run shows."""
-
-    kind: str = Field(description="rule, defect, origin, default, removed or renamed")
-    id: str
-    title: str
-    fix: str
-    explains: bool
-
-
-class RunDifference(Part):
-    """One thing that differs; null on a side that does not have it or does not say."""
-
-    kind: str = Field(description="run, setting, option or package")
-    name: str
-    good: str | None
-    bad: str | None
-    good_place: Place | None
-    bad_place: Place | None
-    effects: list[DifferenceEffect]
-
-
-class CurveParting(Part):
-    """The first step from which a metric differs for good; ``whole``: from the first common step."""
-
-    metric: str
-    step: int
-    good: NumberText
-    bad: NumberText
-    whole: bool
-    bad_place: Place
-
-
-class DiffResult(Part):
-    """Only what differs, what explains the failure first. Findings and defects are those of the failing run alone."""
-
-    differences: list[RunDifference]
-    curves: list[CurveParting]
-    findings: list[Finding]
-    defects: list[Defect]
-
-
-class MessageList(Part):
-    """The messages, those that end a run first; empty if none is known."""
-
-    messages: list[Message]
-
-
-class CaseHits(Part):
-    """Cases, nearest first."""
-
-    hits: list[Hit]
-    kb_version: str
 
 
 class CasePage(BaseModel):
@@ -322,3 +116,60 @@ class RulePage(BaseModel):
     cases: list[str]
     when: str = Field(description="its condition; empty if a program decides")
     markdown: str
+
+
+def result_of(tool: str) -> type[BaseModel]:
+    """What the tool returns, as `RESULTS` has it."""
+    return _part(*RESULTS[tool], {})
+
+
+def narrowed(tool: str, call: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+    """The tool's function, which returns the part of its result that `RESULTS` names."""
+    if tool not in RESULTS:
+        return call
+    result = result_of(tool)
+
+    @wraps(call)
+    async def narrow(*args: Any, **kwargs: Any) -> BaseModel:
+        return result.model_validate(await call(*args, **kwargs))
+
+    narrow.__signature__ = signature(call, eval_str=True).replace(return_annotation=result)  # type: ignore[attr-defined]
+    return narrow
+
+
+def _part(kind: type, fields: str, made: dict[type, Any]) -> type[BaseModel]:
+    """A model of some fields of a dataclass, read from the attributes of one."""
+    title = kind.__name__.removesuffix("View")
+    made[kind] = ForwardRef(title)  # what a node consists of are nodes
+    models: dict[str, Any] = {}
+    for path in (field.split(".") for field in fields.split()):
+        name, owner = path[-1], reduce(lambda of, step: _hints(of)[step], path[:-1], kind)
+        hint = NumberText if kind is CurveView and name in ("good", "bad") else _narrow(_hints(owner)[name], made)
+        alias: AliasPath | AliasChoices | None = AliasPath(path[0], *path[1:]) if len(path) > 1 else None
+        if (kind, name) == (answer.Answer, "id"):
+            name, alias = "answer_id", AliasChoices("answer_id", "id")  # the first is the name in the schema
+        note = NOTES.get(f"{owner.__name__}.{name}")
+        models[name] = (hint, Field(validation_alias=alias, description=note))
+    model: type[BaseModel] = create_model(
+        title, __config__=ConfigDict(from_attributes=True), __doc__=kind.__doc__, **models
+    )
+    made[kind] = model
+    return model
+
+
+def _narrow(hint: Any, made: dict[type, Any]) -> Any:
+    if hint in PARTS:
+        return made[hint] if hint in made else _part(hint, PARTS[hint], made)
+    if is_dataclass(hint) or not (arguments := get_args(hint)):
+        return hint
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return Annotated[(_narrow(arguments[0], made), *hint.__metadata__)]
+    inner = tuple(_narrow(argument, made) for argument in arguments)
+    if origin in (Union, UnionType):
+        return reduce(operator.or_, inner)
+    return origin[inner] if origin is tuple else hint
+
+
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)

@@ -24,14 +24,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import plain
-from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.service.answering import Answerer, Draft, Executor, Parts, StreamPart, final_answer
 from trainmedic.service.api.conversations import principal_of
 from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
 from trainmedic.service.api.routes import ERRORS, chained, event_stream, pieces
 from trainmedic.service.api.schemas import COMPLETION_EVENTS, CompletionOut, Whole, YesNo
-from trainmedic.service.composition.messages import messages
 from trainmedic.service.dialogue.request import Ask
 
 MODEL = "trainmedic"

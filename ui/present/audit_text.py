@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from trainmedic.service.answer import AuditView, ComparisonView, DefectView, OptionChangeView
+from trainmedic.kb.model.environment import OptionChange
+from trainmedic.service.answer.schema import AuditView, ComparisonView, DefectView
 from trainmedic.ui.present.messages import messages
 from trainmedic.ui.present.text import paint, problems
 
@@ -126,7 +127,7 @@ def comparison(view: ComparisonView, defects: Iterable[DefectView], language: st
         yield "\n".join(lines)
 
 
-def option(item: OptionChangeView) -> str:
+def option(item: OptionChange) -> str:
     mark = "!" if item.concerns else " "
     change = {"removed": "✗", "renamed": f"→ {item.after}", "default": f"{item.before} → {item.after}"}[item.kind]
     return f"{mark} {item.framework} {item.option}: {change}"

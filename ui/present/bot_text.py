@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote as percent
 
-from trainmedic.service.answer import Answer
-from trainmedic.service.answer import markdown as markdown_of
+from trainmedic.service.answer.schema import Answer
+from trainmedic.service.answer.schema import markdown as markdown_of
 from trainmedic.ui.present.messages import messages
 from trainmedic.ui.present.slack import receipt_lines, text_of, verdict_line
 from trainmedic.ui.present.slack_text import split_markdown

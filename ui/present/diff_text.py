@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.model.run_difference import CurveView, DifferenceView
-from trainmedic.service.composition.diff_views import DiffView
+from trainmedic.service.answer.schema import CurveView, DifferenceView, DiffView
 from trainmedic.ui.present.messages import messages
 from trainmedic.ui.present.text import paint, problems
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import FindingView, ReportView
-from trainmedic.service.answer import AuditView, DefectView
+from trainmedic.service.answer.schema import AuditView, DefectView
 
 LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
 DEFECT_LEVELS = {

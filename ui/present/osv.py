@@ -8,7 +8,7 @@ from typing import Any
 
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.report_view import ReportView
-from trainmedic.service.answer import AuditView, DefectView
+from trainmedic.service.answer.schema import AuditView, DefectView
 
 SCHEMA_VERSION = "1.7.0"
 

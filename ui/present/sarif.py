@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import FindingView, ProblemView, ReportView
-from trainmedic.service.answer import AuditView, DefectView
+from trainmedic.service.answer.schema import AuditView, DefectView
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 INFORMATION = "https://github.com/trainmedic/trainmedic"

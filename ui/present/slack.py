@@ -15,9 +15,9 @@ from typing import Any
 from urllib.parse import quote as percent
 
 from trainmedic.kb.lazy import regex
-from trainmedic.service.answer import Answer
-from trainmedic.service.answer import markdown as markdown_of
-from trainmedic.service.composition.messages import messages as answer_messages
+from trainmedic.service.answer.messages import messages as answer_messages
+from trainmedic.service.answer.schema import Answer
+from trainmedic.service.answer.schema import markdown as markdown_of
 from trainmedic.ui.present.messages import messages
 from trainmedic.ui.present.slack_text import escape, fallback, link, neutral, split_markdown, wrapped
 from trainmedic.ui.present.verdict import shown_verdict

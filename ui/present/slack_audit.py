@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainmedic.service.answer import AuditView, DefectView, VersionChangeView
+from trainmedic.kb.model.environment import VersionChange
+from trainmedic.service.answer.schema import AuditView, DefectView
 from trainmedic.ui.present.audit_text import summary
 from trainmedic.ui.present.messages import messages
 from trainmedic.ui.present.slack import Block, Reply, packed, section, small_print
@@ -22,7 +23,7 @@ def render_audit(view: AuditView, language: str) -> tuple[Reply, ...]:
     return packed([*known_defects(view.defects, view.changes, language), *small_print(lines)], fallback(text))
 
 
-def known_defects(defects: Sequence[DefectView], upgrades: Sequence[VersionChangeView], language: str) -> list[Block]:
+def known_defects(defects: Sequence[DefectView], upgrades: Sequence[VersionChange], language: str) -> list[Block]:
     """The worst defects and the change of versions that clears the certain ones; nothing if there are none."""
     if not defects:
         return []

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from trainmedic.service.answer import Answer, Section
+from trainmedic.service.answer.schema import Answer, Section
 
 _ANSWERS = TypeAdapter(Answer)
 

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import FindingView, ReceiptView, ReportView
-from trainmedic.service.composition.views import grouped, merged_evidence
+from trainmedic.service.answer.views import grouped, merged_evidence
 from trainmedic.ui.present.messages import messages
 
 if TYPE_CHECKING:  # a check prints none of them, and does not wait for their classes
-    from trainmedic.service.answer import DifferentialNode, DifferentialView, MessagesView, MessageView, StatementView
+    from trainmedic.service.answer.schema import (
+        DifferentialNode,
+        DifferentialView,
+        MessagesView,
+        MessageView,
+        StatementView,
+    )
 
 # A finding over many lines of a log is clear after a few of them.
 MAX_PLACES = 5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 
 
 def shown_verdict(answer: Answer) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.ui.watch.alarm import SUSPICIOUS, Alarm, alarm
 from trainmedic.ui.watch.log import Log
 

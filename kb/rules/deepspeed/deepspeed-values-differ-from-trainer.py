@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
+from trainmedic.kb.frameworks.profiles import HF_TRAINERS
 from trainmedic.kb.model.run import Option, Value
 
-_TRAINERS = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl")
 _PAIRS = (
     ("train_micro_batch_size_per_gpu", ("per_device_train_batch_size", "micro_batch_size")),
     ("gradient_accumulation_steps", ("gradient_accumulation_steps",)),
@@ -24,7 +24,7 @@ _PAIRS = (
 def check(facts: Facts) -> Outcome:
     """Fires on the first pair that differs; the values count as they were read, so "8" and 8 differ."""
     framework = facts.run.framework
-    if framework is None or framework.value not in _TRAINERS:
+    if framework is None or framework.value not in HF_TRAINERS:
         return CLEAR
     for key, names in _PAIRS:
         theirs = _last(facts, key, deepspeed=True)

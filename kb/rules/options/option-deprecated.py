@@ -5,7 +5,8 @@ from __future__ import annotations
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.rules.shared.option_offences import Offence, report, successor
-from trainmedic.kb.rules.shared.option_readers import KNOWN, judged
+from trainmedic.kb.rules.shared.option_readers import judged
+from trainmedic.kb.rules.shared.option_verdicts import KNOWN
 
 _STAYING = ("gradient_checkpointing", "gradient_checkpointing_kwargs", "overwrite_output_dir")
 """Marked as old by a second name or a help text, and still in use: transformers' first two, LLaMA-Factory's last."""

@@ -9,7 +9,8 @@ from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option
 from trainmedic.kb.rules.shared.option_offences import Offence, report
-from trainmedic.kb.rules.shared.option_readers import Reader, judged
+from trainmedic.kb.rules.shared.option_readers import judged
+from trainmedic.kb.rules.shared.option_verdicts import Reader
 
 _KEYS = ("lora_target_modules", "target_modules", "ds.lora.target_modules", "lora_target")
 _WHOLE = (("trl", "argparse"), ("openrlhf", "argparse"), ("axolotl", "pydantic"), ("peft", "call"))

@@ -20,6 +20,7 @@ _CONFIGS = {
     "DPOTrainer": "DPOConfig", "SFTTrainer": "SFTConfig", "KTOTrainer": "KTOConfig", "RewardTrainer": "RewardConfig",
     "GRPOTrainer": "GRPOConfig",
 }  # fmt: skip
+_LIBRARIES = ("trl", "transformers", "peft")
 _TAKES = frozenset((
     "model", "ref_model", "args", "data_collator", "train_dataset", "eval_dataset", "processing_class", "model_init",
     "compute_metrics", "compute_loss_func", "callbacks", "optimizers", "optimizer_cls_and_kwargs", "peft_config",
@@ -33,7 +34,8 @@ def check(facts: Facts) -> Outcome:
     options = [option for option in facts.run.options if option.scope in _CONFIGS and option.key not in _TAKES]
     moved = [option for option in options if option.key != "tokenizer" and _field(option)]
     renamed = [option for option in options if option.key == "tokenizer"]
-    if not (moved or renamed) or any(own_class(facts, scope) for scope in {option.scope for option in options}):
+    scopes = {option.scope for option in options}
+    if not (moved or renamed) or any(own_class(facts, scope, _LIBRARIES) for scope in scopes):
         return CLEAR
     version = facts.evidence.versions.get("trl")
     since = facts.version("trl", ">=0.13.0" if moved else ">=0.16.0")

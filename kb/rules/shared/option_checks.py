@@ -6,21 +6,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.run import Option
 from trainmedic.kb.rules.shared.option_offences import Hint, Offence, hint, moved, report, successor
-from trainmedic.kb.rules.shared.option_readers import (
-    ELSEWHERE,
-    GONE,
-    KNOWN,
-    LATER,
-    RETIRED,
-    SAMPLED,
-    UNKNOWN,
-    Reader,
-    Verdict,
-    judged,
-)
+from trainmedic.kb.rules.shared.option_readers import judged
 from trainmedic.kb.rules.shared.option_values import lacks_value, not_a_choice, takes_no_value, wrong_type
+from trainmedic.kb.rules.shared.option_verdicts import ELSEWHERE, GONE, KNOWN, LATER, RETIRED, UNKNOWN, Reader, Verdict
 from trainmedic.kb.suggest import is_slip
 
 MAX_OWNERS = 4
@@ -121,7 +112,7 @@ def unknown(facts: Facts) -> Outcome:
     """Without a version, fires only if a known name is near."""
     offences, packages = [], []
     for option, reader, meant in _unknown(facts, strict=True):
-        complete = reader.exact is not None and reader.catalogue not in SAMPLED
+        complete = reader.exact is not None and not profiles()[reader.catalogue].sampled
         if meant.why != "foreign" and (meant.name or complete):
             offences.append(Offence(option, meant.en, meant.zh))
             packages.append("" if meant.name else reader.catalogue)

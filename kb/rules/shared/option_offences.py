@@ -15,7 +15,7 @@ from trainmedic.kb.frameworks.profiles import INHERITS, profiles, title
 from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.model.run import Option, Origin
-from trainmedic.kb.rules.shared.option_readers import LATER, Reader, Verdict
+from trainmedic.kb.rules.shared.option_verdicts import LATER, Reader, Verdict
 from trainmedic.kb.suggest import closest, is_slip
 
 _SHOWN = 8

@@ -11,7 +11,7 @@ from trainmedic.kb.frameworks.profiles import INHERITS
 from trainmedic.kb.frameworks.tables import table
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
-from trainmedic.kb.rules.shared.option_readers import KNOWN, RETIRED, Reader, Verdict
+from trainmedic.kb.rules.shared.option_verdicts import KNOWN, RETIRED, Reader, Verdict
 from trainmedic.kb.suggest import closest
 from trainmedic.kb.versions import version_key
 

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
+from trainmedic.kb.frameworks.profiles import HF_TRAINERS
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Region
 
 _OMITTED = ("...", "…")
 _CUTS = ("blank_after_backslash", "comment_in_command", "missing_backslash")
-_STRICT_JSON = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl")
 
 
 def typographic_characters(facts: Facts) -> Outcome:
@@ -37,7 +37,7 @@ def duplicate_key(facts: Facts) -> Outcome:
 def json_not_strict(facts: Facts) -> Outcome:
     """Fires if a Hugging Face trainer gets the file: DeepSpeed's own reader is lenient."""
     framework = facts.run.framework
-    if framework is None or framework.value not in _STRICT_JSON:
+    if framework is None or framework.value not in HF_TRAINERS:
         return CLEAR
     for region, problem, _ in _deepspeed_problems(facts, "json_error"):
         if "not strict JSON" in problem.message:

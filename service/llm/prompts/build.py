@@ -14,13 +14,13 @@ from importlib.resources import files
 
 from trainmedic.kb.identities import Identities, identities_of, mask_identities
 from trainmedic.kb.model.place import Source as Pasted
-from trainmedic.service.advisor import PreparedAnswer
-from trainmedic.service.composition.differential import Reasons
-from trainmedic.service.composition.messages import messages
-from trainmedic.service.composition.what_if import settled
+from trainmedic.service.answer.differential import Reasons
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.what_if import settled
 from trainmedic.service.llm.chat import Message
 from trainmedic.service.llm.prompts.data_marks import data_mark, delimited
 from trainmedic.service.llm.prompts.sources import Source, case_text, considered, more_text, seen_at, sources_of
+from trainmedic.service.pipeline import Draft
 
 FEWEST_BYTES = 2
 """The fewest bytes a token: no tokenizer in use makes more tokens, except of long rows of digits."""
@@ -67,12 +67,12 @@ def system_text() -> str:
     return files("trainmedic.service.llm.prompts").joinpath("system.md").read_text(encoding="utf-8").strip()
 
 
-async def build(prepared: PreparedAnswer, count: Count, *, context_tokens: int, max_tokens: int) -> Prompt:
+async def build(prepared: Draft, count: Count, *, context_tokens: int, max_tokens: int) -> Prompt:
     """The prompt that leaves ``max_tokens`` of ``context_tokens`` for the answer.
 
     Tokens are counted only if the number of bytes does not already show that everything fits.
     """
-    sources, language = sources_of(prepared), prepared.answer.language
+    sources, language = sources_of(prepared), prepared.language
     # Before they are counted, which the endpoint may do.
     known = identities_in(prepared)
     parts = [replace(part, text=mask_identities(part.text, known)) for part in _parts(prepared, sources)]
@@ -106,7 +106,7 @@ async def build(prepared: PreparedAnswer, count: Count, *, context_tokens: int, 
     )
 
 
-def without_identities(text: str, prepared: PreparedAnswer) -> str:
+def without_identities(text: str, prepared: Draft) -> str:
     """``text`` without the names of people and machines that anything in the conversation tells.
 
     `llm.chat_client` masks each request once more; it sees less of the conversation.
@@ -114,13 +114,13 @@ def without_identities(text: str, prepared: PreparedAnswer) -> str:
     return mask_identities(text, identities_in(prepared))
 
 
-def identities_in(prepared: PreparedAnswer) -> Identities:
+def identities_in(prepared: Draft) -> Identities:
     evidence = prepared.context.evidence
     return identities_of((evidence.question, *(source.text for source in evidence.sources)))
 
 
-def _parts(prepared: PreparedAnswer, sources: Sequence[Source]) -> list[_PromptPart]:
-    language = prepared.answer.language
+def _parts(prepared: Draft, sources: Sequence[Source]) -> list[_PromptPart]:
+    language = prepared.language
     evidence = prepared.context.evidence
     texts = [evidence.question, *(turn.question for turn in prepared.earlier)]
     mark = data_mark([*texts, *(f"{source.name}\0{source.text}" for source in evidence.sources)])
@@ -152,9 +152,9 @@ def _parts(prepared: PreparedAnswer, sources: Sequence[Source]) -> list[_PromptP
     return parts
 
 
-def _cases(prepared: PreparedAnswer, sources: Sequence[Source]) -> Iterator[_PromptPart]:
+def _cases(prepared: Draft, sources: Sequence[Source]) -> Iterator[_PromptPart]:
     """The cases by id, worded the same whichever is most likely; then the rest of the most likely one."""
-    language = prepared.answer.language
+    language = prepared.language
     by_id = {source.id: source for source in sources if source.kind == "case"}
     places = {cause.case.id: place for place, cause in enumerate(prepared.diagnosis.causes)}
     # By id and not by rank: two questions with the same candidates then share the cached prefix.
@@ -172,7 +172,7 @@ def _heading(source: Source) -> str:
     return f"[{source.marker}] {source.kind} {source.id}: {source.title}"
 
 
-def _pasted(prepared: PreparedAnswer) -> Iterator[Pasted]:
+def _pasted(prepared: Draft) -> Iterator[Pasted]:
     """The attachments, without earlier questions, which are sources too."""
     attached = {attachment.name for attachment in prepared.request.attachments}
     earlier = {turn.question for turn in prepared.earlier}
@@ -182,11 +182,11 @@ def _pasted(prepared: PreparedAnswer) -> Iterator[Pasted]:
             yield pasted
 
 
-def _decided(prepared: PreparedAnswer, sources: Sequence[Source], mark: str) -> str:
+def _decided(prepared: Draft, sources: Sequence[Source], mark: str) -> str:
     """The verdict and the differential: each cause with what speaks for and against it."""
-    diagnosis, language = prepared.diagnosis, prepared.answer.language
+    diagnosis, language = prepared.diagnosis, prepared.language
     markers = {source.id: source.marker for source in sources if source.kind == "case"}
-    lines = ["# Settled", f"verdict: {prepared.answer.verdict}"]
+    lines = ["# Settled", f"verdict: {prepared.diagnosis.verdict}"]
     if diagnosis.mechanism is not None:
         lines.append(f"what is going on: [{markers[diagnosis.mechanism.id]}]; where it comes from is not certain")
     lines.append("causes, likeliest first:" if diagnosis.causes else "causes, likeliest first: none")
@@ -195,14 +195,17 @@ def _decided(prepared: PreparedAnswer, sources: Sequence[Source], mark: str) -> 
         reasons = Reasons(cause, prepared.context, language)
         for name, statements in (("for", reasons.supports()), ("against", reasons.contradicts())):
             lines += [f"  {name}: {delimited(mark, statement.text)}" for statement in statements]
-    lines += [f"missing fact: {delimited(mark, f'{view.ask} {view.why}')}" for view in prepared.answer.missing]
+    lines += [
+        f"missing fact: {delimited(mark, f'{item.ask.get(language)} {item.why.get(language)}')}"
+        for item in prepared.diagnosis.missing
+    ]
     if prepared.supposed is not None:
         changes, *effects = settled(prepared.supposed, next(iter(prepared.diagnosis.causes), None))
         lines += [delimited(mark, changes), *effects]  # its values are the user's words
     return "\n".join(lines)
 
 
-def excerpt(pasted: Pasted, prepared: PreparedAnswer) -> str:
+def excerpt(pasted: Pasted, prepared: Draft) -> str:
     """The numbered lines around the evidence in a pasted text; without evidence, its beginning and end."""
     report, evidence = prepared.context.report, prepared.context.evidence
     spans = [span for finding in report.findings for span in finding.evidence if not span.default]

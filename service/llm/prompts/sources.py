@@ -10,8 +10,8 @@ from trainmedic.kb.engine.mechanism import causes_of
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding
-from trainmedic.service.advisor import PreparedAnswer
-from trainmedic.service.composition.citations import place, quote
+from trainmedic.service.answer.citations import place, quote
+from trainmedic.service.pipeline import Draft
 
 MAX_FINDINGS = 6
 MAX_PLACES = 3
@@ -31,7 +31,7 @@ class Source:
     quote: str | None = None
 
 
-def considered(prepared: PreparedAnswer) -> tuple[Case, ...]:
+def considered(prepared: Draft) -> tuple[Case, ...]:
     """The causes that the model may cite, by id: those of the answer, and the mechanism that it is about."""
     cases = {cause.case.id: cause.case for cause in prepared.diagnosis.causes}
     belief = prepared.diagnosis.mechanism
@@ -40,9 +40,9 @@ def considered(prepared: PreparedAnswer) -> tuple[Case, ...]:
     return tuple(sorted(cases.values(), key=lambda case: case.id))
 
 
-def sources_of(prepared: PreparedAnswer) -> tuple[Source, ...]:
+def sources_of(prepared: Draft) -> tuple[Source, ...]:
     """The cases by id (for a common prompt prefix), then findings, then pasted places; numbered from 1."""
-    language = prepared.answer.language
+    language = prepared.language
     first = prepared.diagnosis.causes[0].case.id if prepared.diagnosis.causes else ""
     cases = considered(prepared)
     sources: list[Source] = []
@@ -65,7 +65,7 @@ def sources_of(prepared: PreparedAnswer) -> tuple[Source, ...]:
     return tuple(sources)
 
 
-def seen_at(prepared: PreparedAnswer, sources: Sequence[Source]) -> Mapping[str, tuple[int, ...]]:
+def seen_at(prepared: Draft, sources: Sequence[Source]) -> Mapping[str, tuple[int, ...]]:
     """The markers of each finding's places, by rule."""
     markers = {source.id: source.marker for source in sources if source.kind == "input"}
     return {

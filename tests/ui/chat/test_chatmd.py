@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, Section
+from trainmedic.service.answer.schema import Answer, Section
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.chat import markdown
 from trainmedic.ui.chat.texts import Language, examples, words

@@ -14,7 +14,8 @@ import pytest
 
 from trainmedic.service.access.slots import Worker
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Section
+from trainmedic.service.answer.assemble import assemble
+from trainmedic.service.answer.schema import Section
 from trainmedic.service.answering import Delta, Draft, Executor, Parts
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
@@ -42,11 +43,11 @@ class Together:
     async def stream(self, request: Ask, trace_id: str, run: Executor) -> Parts:
         """See the class."""
         prepared = await run(lambda: self._advisor.prepare(request, trace_id))
-        yield Draft(answer=prepared.answer, sources=prepared.context.evidence.sources)
+        yield Draft(answer=assemble(prepared), sources=prepared.context.evidence.sources)
         await self._all.wait()
         text = f"The answer to: {request.question}"
         yield Delta("model_text", text)
-        answer = replace(prepared.answer, answer=text, sections=(Section(kind="model_text", body=text),))
+        answer = replace(assemble(prepared), answer=text, sections=(Section(kind="model_text", body=text),))
         await run(lambda: self._advisor.memory.remember(prepared.asked, answer))
         yield answer
 

@@ -19,7 +19,8 @@ from trainmedic.service.access.audit_log import AuditLog
 from trainmedic.service.access.gate import Gate
 from trainmedic.service.access.principals import Principal
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import StepView
+from trainmedic.service.answer.assemble import assemble
+from trainmedic.service.answer.schema import StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
@@ -56,10 +57,10 @@ class Scripted:
         """See the class."""
         try:
             prepared = await run(lambda: self._advisor.prepare(request, trace_id))
-            yield Draft(answer=prepared.answer, sources=prepared.context.evidence.sources)
+            yield Draft(answer=assemble(prepared), sources=prepared.context.evidence.sources)
             async for part in self._script():
                 yield part
-            yield prepared.answer
+            yield assemble(prepared)
         finally:
             self.closed = True
 

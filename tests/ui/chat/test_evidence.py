@@ -12,7 +12,8 @@ import pytest
 
 from trainmedic.kb.model.place import Attachment, Span
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, SeriesView, StepView
+from trainmedic.service.answer.assemble import assemble
+from trainmedic.service.answer.schema import Answer, SeriesView, StepView
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.chat import evidence
 from trainmedic.ui.chat.excerpt import CONTEXT, WIDEST, excerpts
@@ -55,7 +56,7 @@ def outline(html: str) -> Outline:
 
 def asked(advisor: Advisor, question: str, *files: Attachment) -> tuple[Answer, dict[str | None, str]]:
     prepared = advisor.prepare(Ask(question=question, attachments=files))
-    return prepared.answer, {source.name: source.text for source in prepared.context.evidence.sources}
+    return assemble(prepared), {source.name: source.text for source in prepared.context.evidence.sources}
 
 
 def span(line: int, column: int, end: int, attachment: str | None = "a.sh", end_line: int | None = None) -> Span:

@@ -9,7 +9,8 @@ import pytest
 
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import StepView
+from trainmedic.service.answer.assemble import assemble
+from trainmedic.service.answer.schema import StepView
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.chat.follow import FollowUp, applied, follow_ups, kept_sources, short
 from trainmedic.ui.chat.texts import examples, words
@@ -23,7 +24,7 @@ def offered(
     advisor: Advisor, question: str, files: tuple[Attachment, ...], *, model: bool = False
 ) -> dict[str, FollowUp]:
     prepared = advisor.prepare(Ask(question=question, attachments=files))
-    answer = prepared.answer
+    answer = assemble(prepared)
     case = advisor.case(answer.causes[0].case_id) if answer.causes else None
     kept = kept_sources(prepared.context.evidence.sources)
     return {each.id: each for each in follow_ups(answer, kept, case, "en", model=model)}

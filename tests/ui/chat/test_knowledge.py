@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pytest
 from starlette.responses import Response
 
-from trainmedic.kb.engine.defect import Effect
+from trainmedic.kb.audit.defect import Effect
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.parse.pipeline import parse

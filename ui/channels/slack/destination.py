@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainmedic.kb.model.place import Source
-from trainmedic.service.answer import Answer, AuditView, StepView
+from trainmedic.service.answer.schema import Answer, AuditView, StepView
 from trainmedic.service.answering import Delta, Draft
 from trainmedic.ui.channels.channel import Evidence, Said, Stopped, TurnsOf, conversation_id
 from trainmedic.ui.channels.gather import gathered

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.ui.channels.messages import messages
 from trainmedic.ui.channels.slack.calls import RateLimited, SlackLost, SlackRefused
 from trainmedic.ui.channels.slack.place import Place

@@ -14,7 +14,7 @@ from trainmedic.ingest.drafts.drafting import draft_of
 from trainmedic.ingest.items import Block, Document
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.ui.present.slack import plain
 
 FOLDER = "review"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from trainmedic.service.composition.messages import messages as answer_messages
+from trainmedic.service.answer.messages import messages as answer_messages
 from trainmedic.ui.channels.messages import messages
 from trainmedic.ui.channels.slack.scopes import Identity
 from trainmedic.ui.context import AppContext

@@ -11,7 +11,7 @@ from cachetools import LRUCache
 
 from trainmedic.kb.errors import NotFound
 from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.settings import SlackChannel
 from trainmedic.ui.channels.slack.calls import Calls
 from trainmedic.ui.channels.slack.files import SlackFiles

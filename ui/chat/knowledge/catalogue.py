@@ -11,7 +11,7 @@ from typing import Literal
 
 from packaging.version import Version
 
-from trainmedic.kb.engine.defect import Defect, Effect
+from trainmedic.kb.audit.defect import Defect, Effect
 from trainmedic.kb.engine.rule import Rule
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Text

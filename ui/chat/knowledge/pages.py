@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from trainmedic.kb.engine.defect import Defect
+from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.engine.mechanism import Mechanism, Origin
 from trainmedic.kb.engine.rule import Rule
 from trainmedic.kb.error_messages.index import load_index

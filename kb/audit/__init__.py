@@ -1,0 +1,1 @@
+"""Which known defects an environment has, and which versions do without them."""

@@ -1,0 +1,1 @@
+"""A run that works against one that fails."""

@@ -1,0 +1,171 @@
+"""The one place where a draft becomes an answer, whoever ordered the causes or wrote the text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from trainmedic.kb.model.report import Missing, Status
+from trainmedic.kb.model.report_view import MissingView
+from trainmedic.kb.projection import project
+from trainmedic.service.answer import layout
+from trainmedic.service.answer.audit import defect_view
+from trainmedic.service.answer.citations import Citations, plain_text
+from trainmedic.service.answer.differential import differential_view
+from trainmedic.service.answer.error_messages import message_view
+from trainmedic.service.answer.follow_up import changes_view
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.run_diff import two_runs_view
+from trainmedic.service.answer.schema import (
+    Answer,
+    CauseView,
+    Citation,
+    MechanismRef,
+    RefutationView,
+    Section,
+    SightingsView,
+    StepView,
+    markdown,
+)
+from trainmedic.service.answer.series import series_views
+from trainmedic.service.answer.similar import similar_view
+from trainmedic.service.answer.views import finding_view, receipt_view, run_view, settings_used, signal_view
+from trainmedic.service.dialogue.intent import Relation
+from trainmedic.service.pipeline import Draft
+from trainmedic.service.ranking.diagnose import Diagnosis
+from trainmedic.service.ranking.inference import Cause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What became of the text of a model. Without ``text`` the program's own stands, and ``notices`` say why.
+
+    ``markers`` are those in the text, of ``sources``. ``follows``: the text comes after the program's own, which names
+    no cause.
+    """
+
+    notices: tuple[str, ...]
+    text: str = ""
+    markers: tuple[int, ...] = ()
+    sources: tuple[Citation, ...] = ()
+    model: str | None = None
+    follows: bool = False
+    usage: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    steps: tuple[StepView, ...] = ()
+
+
+def assemble(draft: Draft, written: Written | None = None) -> Answer:
+    """The answer of a draft; without ``written`` no model was asked."""
+    language, context, diagnosis = draft.language, draft.context, draft.diagnosis
+    evidence, report = context.evidence, context.report
+    written = written or Written(notices=(messages("no_model", language),))
+    citations = Citations(language, () if written.follows else written.sources)
+    sections = _sections(draft, written, citations)
+    return Answer(
+        id=draft.id,
+        conversation_id=draft.conversation_id,
+        verdict=diagnosis.verdict,
+        language=language,
+        mode="llm" if written.text else "deterministic",
+        model=written.model if written.text else None,
+        answer=markdown(sections),
+        sections=sections,
+        causes=cause_views(diagnosis, language),
+        findings=tuple(finding_view(finding, language) for finding in report.findings),
+        citations=citations.all(),
+        differential=differential_view(diagnosis, context, language),
+        missing=tuple(project(MissingView, item, language) for item in _missing(draft)),
+        signals=tuple(signal_view(signal, language) for signal in evidence.signals),
+        series=series_views(evidence),
+        run=run_view(evidence, settings_used(report)),
+        receipt=receipt_view(evidence.receipt),
+        kb_version=draft.knowledge.cases.version,
+        ruleset_version=report.ruleset_version,
+        notices=(*written.notices, *notices_of(draft).values()),
+        usage=written.usage,
+        timings_ms=draft.timings_ms,
+        trace_id=draft.trace_id,
+        steps=written.steps,
+        changes=changes_view(draft.changes, language),
+        defects=tuple(defect_view(match, language) for match in draft.defects),
+        messages=tuple(message_view(match, language) for match in draft.printed),
+        similar=tuple(map(similar_view, draft.similar)),
+        sightings=_sightings(draft),
+        words_only=draft.knowledge.index.words_only,
+        comparison=two_runs_view(draft),
+    )
+
+
+def notices_of(draft: Draft) -> Mapping[str, str]:
+    """What a reader must know of a draft, whoever writes the text; by kind."""
+    language, unread = draft.language, draft.message.unread
+    notices = {}
+    if unread:
+        notices["unread_turns"] = messages("unread_turns", language, count=unread)
+    if draft.knowledge.index.words_only:
+        notices["words_only"] = messages("words_only", language, percent=draft.embedded_percent)
+    if not draft.recalled:
+        notices["not_stored"] = messages("not_stored", language)
+    return notices
+
+
+def _sections(draft: Draft, written: Written, citations: Citations) -> tuple[Section, ...]:
+    if not written.text:
+        return layout.composed(draft, citations)
+    text = Section(kind="model_text", body=written.text, markers=written.markers)
+    if written.follows:
+        return layout.appended(draft, citations, text, written.sources)
+    return layout.written(draft, citations, text)
+
+
+def _missing(draft: Draft) -> tuple[Missing, ...]:
+    """Nothing is asked of a user who says thanks."""
+    thanks = draft.message.relation in (Relation.ACKNOWLEDGEMENT, Relation.SOLVED)
+    return () if thanks else draft.diagnosis.missing
+
+
+def _sightings(draft: Draft) -> SightingsView | None:
+    if draft.sightings is None:
+        return None
+    count, last = draft.sightings
+    return SightingsView(count=count, last=last)
+
+
+def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
+    return tuple(
+        CauseView(
+            rank=rank,
+            case_id=cause.case.id,
+            title=cause.case.title.get(language),
+            cause=plain_text(cause.case.section("cause", language)),
+            fix=plain_text(fix_of(cause, diagnosis, language)),
+            confidence=cause.confidence,
+            score=round(cause.probability, 4),
+            evidence_grade=cause.case.evidence,
+            cases=(cause.case.id, *cause.case.related),
+            findings=tuple(sorted({f.rule_id for f in cause.findings if f.status is Status.FIRED})),
+            refutations=tuple(project(RefutationView, item, language) for item in cause.case.refutations),
+            why=tuple(name for name, value in cause.features.items() if value > 0),
+            level=cause.case.level,
+            mechanism=_mechanism_of(cause, diagnosis, language),
+        )
+        for rank, cause in enumerate(diagnosis.causes, start=1)
+    )
+
+
+def fix_of(cause: Cause, diagnosis: Diagnosis, language: str) -> str:
+    """What to change; for a mechanism what each origin that is left asks for, the likeliest first."""
+    belief = diagnosis.differential.belief(cause) if cause.case.level == "mechanism" else None
+    if belief is None:
+        return cause.case.section("fix", language)
+    colon = "：" if language == "zh" else ": "
+    origins = [state.origin for state in belief.origins()]
+    return "\n".join(f"- {origin.title.get(language)}{colon}{origin.fix.get(language)}" for origin in origins)
+
+
+def _mechanism_of(cause: Cause, diagnosis: Diagnosis, language: str) -> MechanismRef | None:
+    belief = diagnosis.differential.belief(cause)
+    if belief is None:
+        return None
+    return MechanismRef(id=belief.id, title=belief.weighed.mechanism.title.get(language))

@@ -1,0 +1,137 @@
+"""What an answer cites: markers for cases, rules and places, and pasted text made safe for Markdown. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from trainmedic.kb.engine.mechanism import Mechanism, Origin, origin_id
+from trainmedic.kb.fences import fence_around
+from trainmedic.kb.lazy import regex
+from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.report import Finding, Text
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.schema import Citation, CitationKind
+from trainmedic.service.dialogue.what_if import Effect
+
+MAX_QUOTE = 160
+"""Code points of one quoted place."""
+_ORDINARY = regex(r"[\w.\-/ +,@=~()（）]{1,200}")
+_BRACKETS = str.maketrans("[]<>`", "［］‹›'")
+_LINK = regex(r"\[([^\]\n]*)\]\(([^)\n]*)\)")
+_CODE = regex(r"(```.*?```|`[^`\n]+`)", re.DOTALL)
+# Not followed by a parenthesis: that would be a link.
+_MARKER = regex(r"\[(\d{1,4})\](?!\()")
+_MARKS = regex(r"^```[^\n]*\n?|\*\*|`+|^#+\s*|^>\s?", re.MULTILINE)
+
+
+class Citations:
+    """Assigns markers: one for each cited thing, in the order of first use.
+
+    ``given`` are sources that a model was shown: cited by it they keep their markers, and all else gets higher ones, so
+    that none of them changes its meaning.
+    """
+
+    def __init__(self, language: str, given: Sequence[Citation] = ()) -> None:
+        self.language = language
+        self._found: dict[tuple[str, str], Citation] = {}
+        self._given = {source.marker: source for source in given}
+        self._least = 1 + max(self._given, default=0)
+
+    def case(self, case: Case) -> int:
+        url = case.sources[0].url if case.sources else None
+        return self._marker("case", case.id, case.title.get(self.language), url, None)
+
+    def mechanism(self, mechanism: Mechanism, origin: Origin | None = None) -> int:
+        """The marker of a mechanism or of one of its origins."""
+        url = mechanism.sources[0].url if mechanism.sources else None
+        if origin is None:
+            return self._marker("case", mechanism.id, mechanism.title.get(self.language), url, None)
+        return self._marker("case", origin_id(mechanism, origin), origin.title.get(self.language), url, None)
+
+    def rule(self, finding: Finding) -> int:
+        return self._marker("rule", finding.rule_id, finding.title.get(self.language), None, None)
+
+    def effect(self, effect: Effect) -> int:
+        """The marker of a rule that a supposed change affects."""
+        return self.rule_page(effect.rule_id, effect.title)
+
+    def rule_page(self, rule_id: str, title: Text) -> int:
+        """The marker of a rule that did not fire."""
+        self.use(marker for marker, source in self._given.items() if (source.kind, source.id) == ("rule", rule_id))
+        return self._marker("rule", rule_id, title.get(self.language), None, None)
+
+    def place(self, span: Span) -> int:
+        name = place(span, self.language)
+        return self._marker("input", f"{span.attachment or ''}:{span.line}:{span.column}", name, None, quote(span))
+
+    def use(self, markers: Iterable[int]) -> None:
+        """Cite the given sources with these markers."""
+        for source in (self._given[marker] for marker in markers):
+            self._found[(source.kind, source.id)] = source
+
+    def cite(self, source: Citation) -> int:
+        """The marker of a source that is numbered anew."""
+        return self._marker(source.kind, source.id, source.title, source.url, source.quote)
+
+    def all(self) -> tuple[Citation, ...]:
+        return tuple(self._found.values())
+
+    def _marker(self, kind: CitationKind, id: str, title: str, url: str | None, quoted: str | None) -> int:
+        key = (kind, id)
+        if key not in self._found:
+            number = 1 + max((self._least - 1, *(citation.marker for citation in self._found.values())))
+            self._found[key] = Citation(marker=number, kind=kind, id=id, title=title, url=url, quote=quoted)
+        return self._found[key].marker
+
+
+def with_markers(text: str, replacements: Mapping[int, str]) -> str:
+    """A text with some of its markers replaced, outside of code, where ``x[1]`` is none."""
+    parts = _CODE.split(text)
+    for n in range(0, len(parts), 2):
+        parts[n] = _MARKER.sub(lambda match: replacements.get(int(match[1]), match[0]), parts[n])
+    return "".join(parts)
+
+
+def place(span: Span, language: str) -> str:
+    """``train.sh:12:3``, or the question's own name."""
+    name = shown_name(span.attachment) if span.attachment is not None else messages("question", language)
+    return f"{name}:{span.line}:{span.column}"
+
+
+def shown_name(name: str) -> str:
+    """The name of a pasted text, safe in Markdown: unusual names become code without brackets.
+
+    The user chooses this name and every answer shows it: it must not look like a citation, a link or a tag.
+    """
+    if _ORDINARY.fullmatch(name) and not name.lower().startswith("www."):
+        return name
+    return f"`{' '.join(name.translate(_BRACKETS).split())}`"
+
+
+def quote(span: Span, most: int = MAX_QUOTE) -> str:
+    """The pasted text on one line, shortened."""
+    return _line(span.text, most)
+
+
+def harmless(text: str) -> str:
+    """Somebody else's text on one line, shortened, without what Markdown would take for a link, a tag or a citation."""
+    return _line(text.translate(_BRACKETS)).replace("*", "∗")
+
+
+def _line(text: str, most: int = MAX_QUOTE) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def plain_text(markdown: str) -> str:
+    """Markdown without its marks; links keep their text."""
+    return _MARKS.sub("", _LINK.sub(r"\1", markdown)).strip()
+
+
+def code(text: str) -> str:
+    """Inline code, whatever characters it holds."""
+    ticks = fence_around(text, 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"

@@ -1,0 +1,413 @@
+"""Which sections an answer has, and in which order: a table of slots for each kind of answer. Pure.
+
+A slot makes the sections at one place and knows nothing of those before and after it. Markers are assigned as the slots
+are filled, in the order of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+from trainmedic.kb.model.report import Finding
+from trainmedic.service.answer import passages
+from trainmedic.service.answer.checkup import checkup
+from trainmedic.service.answer.citations import Citations, with_markers
+from trainmedic.service.answer.error_messages import messages_section
+from trainmedic.service.answer.follow_up import changes_section, short_reply
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.passages import CAUSE_WORDS, Sections, cited, headed, hidden, listing, plain
+from trainmedic.service.answer.run_diff import differences
+from trainmedic.service.answer.schema import Citation, Section
+from trainmedic.service.answer.similar import similar_section
+from trainmedic.service.answer.text import fold, part, split
+from trainmedic.service.answer.views import grouped
+from trainmedic.service.answer.what_if import supposition
+from trainmedic.service.pipeline import Draft
+from trainmedic.service.ranking.inference import Cause
+
+MAX_ASKS = 2
+"""Questions before the fold if there are causes to show."""
+GROUNDED = ("answered", "no_fault")
+"""Verdicts that rest on a cause, so that the messages of frameworks are only a detail."""
+
+
+class Told(NamedTuple):
+    """A cause or a mechanism, in short and in full. ``said`` are the findings that ``because`` says already."""
+
+    title: str
+    marker: int
+    because: Sections
+    why: Sections
+    said: Sequence[Finding]
+    fix: Sections
+    more_fix: Sections
+    verify: Sections
+    confirm: Sections
+    seen: Sequence[Finding]
+
+
+class Page:
+    """What the slots of one text share: the cause that it is about, if any, and the ``urgent`` findings, which its
+    first sections show."""
+
+    def __init__(
+        self, draft: Draft, citations: Citations, subject: Cause | None = None, urgent: Sequence[Finding] = ()
+    ) -> None:
+        self.draft, self.citations, self.urgent = draft, citations, urgent
+        self.diagnosis, self.context, self.language = draft.diagnosis, draft.context, citations.language
+        self.subject = subject
+        self.proofs = [f for f in self.context.report.fired if subject is not None and f in subject.findings]
+        self.unproven = [f for f in self.diagnosis.related if f not in self.proofs]
+
+    @property
+    def cause(self) -> Cause:
+        assert self.subject is not None
+        return self.subject
+
+    @cached_property
+    def told(self) -> Told:
+        language, citations, belief = self.language, self.citations, self.diagnosis.mechanism
+        if belief is not None:
+            mechanism = belief.weighed.mechanism
+            marker = citations.mechanism(mechanism)
+            head, rest = split(mechanism.section("cause", language), CAUSE_WORDS)
+            verified = passages.verify(mechanism.section("confirm", language), marker, language)
+            related, because, why = self.diagnosis.related, cited("because", head, marker), cited("cause", rest, marker)
+            return Told(mechanism.title.get(language), marker, because, why, (), (), (), *verified, related)
+        case = self.cause.case
+        marker = citations.case(case)
+        because, why, said = passages.because(case, self.proofs, citations)
+        fixed = passages.fix(case, self.proofs, self.context, marker, citations)
+        verified = passages.verify(case.section("confirm", language), marker, language)
+        seen = (*self.proofs, *self.unproven)
+        return Told(case.title.get(language), marker, because, why, said, *fixed, *verified, seen)
+
+    @cached_property
+    def others(self) -> Sections:
+        return passages.others(self.diagnosis, self.context, self.subject, self.citations)
+
+    @cached_property
+    def asks(self) -> tuple[Sequence[Section], Sequence[Section]]:
+        """The questions before and behind the fold of an answer that asks back."""
+        asks = passages.asks(self.diagnosis, self.language)
+        return part(asks, MAX_ASKS if self.others else len(self.diagnosis.missing))
+
+    def says(self, name: str, **values: object) -> str:
+        return messages(name, self.language, **values)
+
+    def headed(self, name: str, sections: Sections) -> Sections:
+        return headed(name, sections, self.language)
+
+    def patch(self, findings: Sequence[Finding], most: int = 1, *, words: bool = True) -> Sections:
+        return self.headed("patch", passages.patch(findings, self.context, self.citations, most, words=words))
+
+    def seen(self, findings: Sequence[Finding], *, fixes: bool = False) -> Sections:
+        return self.headed("seen", passages.seen("seen", findings, self.citations, fixes=fixes))
+
+
+Slot = Callable[[Page], Sections]
+
+
+def receipt(page: Page) -> Sections:
+    lines = passages.receipt_lines(page.context.evidence.receipt, page.language)
+    body = "\n".join(f"> {line}" for line in lines)
+    return (Section(kind="receipt", body=body, items=tuple(lines)),) if lines else ()
+
+
+def supposed(page: Page) -> Sections:
+    effects, causes = page.draft.supposed, page.diagnosis.causes
+    if effects is None:
+        return ()
+    section = supposition(effects, causes[0] if causes else None, page.citations.effect, page.language)
+    return (section,) if section.body else ()
+
+
+def changes(page: Page) -> Sections:
+    made = page.draft.changes
+    return changes_section(made, page.citations.rule, page.language) if made is not None else ()
+
+
+def unchanged(page: Page) -> Sections:
+    name = "unchanged" if page.draft.supposed is None else "unchanged_as_is"
+    return (Section(kind="unchanged", body=page.says(name)),) if repeats(page.draft) else ()
+
+
+def lead(page: Page) -> Sections:
+    told, name = page.told, "mechanism" if page.diagnosis.mechanism is not None else page.diagnosis.verdict
+    body = page.says(f"lead.{name}", title=told.title, marker=f"[{told.marker}]")
+    return (Section(kind="lead", body=body, markers=(told.marker,)),)
+
+
+def lead_faults(page: Page) -> Sections:
+    return (Section(kind="lead", body=page.says("lead.config_faults", count=len(grouped(page.urgent)))),)
+
+
+def lead_open(page: Page) -> Sections:
+    return (Section(kind="lead", body=passages.without_cause(page.diagnosis, page.context, page.language)),)
+
+
+def confidence(page: Page) -> Sections:
+    return (Section(kind="confidence", body=passages.confidence(page.cause, page.language, answered=True)),)
+
+
+def grade(page: Page) -> Sections:
+    """How well an explanation of a healthy run is established.
+
+    "Nothing is wrong" rests on the log; how likely this explanation of it is would read as a doubt about that.
+    """
+    return (Section(kind="grade", body=page.says("graded", grade=page.says(f"grade.{page.cause.case.evidence}"))),)
+
+
+def likely(page: Page) -> Sections:
+    """The best candidate of an answer that asks back."""
+    told = page.told
+    body = f"**{told.title}** [{told.marker}]\n\n{passages.confidence(page.cause, page.language)}"
+    return page.headed("likely", plain("likely", body, told.marker))
+
+
+def because(page: Page) -> Sections:
+    return page.told.because
+
+
+def fix(page: Page) -> Sections:
+    return page.headed("fix", page.told.fix)
+
+
+def verify(page: Page) -> Sections:
+    return page.told.verify
+
+
+def origins(page: Page) -> Sections:
+    belief = page.diagnosis.mechanism
+    assert belief is not None
+    return page.headed("origins", passages.origins(belief, page.diagnosis, page.context, page.citations))
+
+
+def cause(page: Page) -> Sections:
+    return page.headed("cause", (*passages.going_on(page.cause, page.diagnosis, page.citations), *page.told.why))
+
+
+def cause_alone(page: Page) -> Sections:
+    """The cause without the mechanism behind it."""
+    return page.headed("cause", page.told.why)
+
+
+def seen(page: Page) -> Sections:
+    return page.seen([f for f in page.told.seen if f not in page.told.said])
+
+
+def seen_urgent(page: Page) -> Sections:
+    return page.seen(page.urgent, fixes=True)
+
+
+def problems(page: Page) -> Sections:
+    return passages.seen("problems", page.urgent, page.citations, fixes=True)
+
+
+def full_fix(page: Page) -> Sections:
+    return page.headed("fix_full", page.told.more_fix)
+
+
+def whole_fix(page: Page) -> Sections:
+    """The whole fix, where its beginning is not among the first sections."""
+    return page.headed("fix_full", (*page.told.fix, *page.told.more_fix))
+
+
+def patch_unproven(page: Page) -> Sections:
+    return page.patch(page.unproven)
+
+
+def patch_related(page: Page) -> Sections:
+    return page.patch(page.diagnosis.related)
+
+
+def patch_urgent(page: Page) -> Sections:
+    return page.patch(page.urgent, words=False)
+
+
+def patch_proofs(page: Page) -> Sections:
+    return page.patch(page.proofs)
+
+
+def patch_faults(page: Page) -> Sections:
+    """One patch for all faults, where there is one."""
+    repair = page.context.report.repair
+    if repair is None or not repair.patch:
+        return page.patch(page.urgent, len(page.urgent), words=False)
+    note = page.says("one_patch", count=len(grouped(page.urgent)))
+    diff = passages.diff(repair.patch, repair.clears, repair.appears, page.context, page.citations)
+    return page.headed("patch", (*plain("change", note), *diff))
+
+
+def names(page: Page) -> Sections:
+    return passages.names(page.subject.case, page.context, page.language) if page.subject is not None else ()
+
+
+def refuted(page: Page) -> Sections:
+    return page.headed("refuted", passages.refuted(page.cause.case, page.told.marker, page.language))
+
+
+def confirm(page: Page) -> Sections:
+    return page.headed("confirm", page.told.confirm)
+
+
+def whole_confirm(page: Page) -> Sections:
+    return page.headed("confirm", (*page.told.verify, *page.told.confirm))
+
+
+def checked(page: Page) -> Sections:
+    return page.headed("checkup", listing("checkup", list(checkup(page.context, page.language)), ()))
+
+
+def first_asks(page: Page) -> Sections:
+    return tuple(page.asks[0])
+
+
+def more_asks(page: Page) -> Sections:
+    return tuple(page.asks[1])
+
+
+def asks(page: Page) -> Sections:
+    return passages.asks(page.diagnosis, page.language)
+
+
+def others(page: Page) -> Sections:
+    return page.others
+
+
+def listed(page: Page) -> Sections:
+    return passages.listed(page.diagnosis, page.context, page.subject, page.citations, page.urgent)
+
+
+def folded(page: Page) -> Sections:
+    """Nothing: the slots after it are folded."""
+    return ()
+
+
+BEGINNING: Sequence[Slot] = (receipt, supposed)
+LAYOUT: Mapping[str, Sequence[Slot]] = {
+    "cause": (
+        *(lead, confidence, because, fix, verify),
+        *(folded, cause, seen, full_fix, patch_unproven, refuted, confirm),
+    ),
+    "healthy": (lead, grade, because, folded, cause, seen, whole_fix, patch_unproven, refuted, whole_confirm),
+    "brief_cause": (lead, confidence, fix),
+    "brief_healthy": (lead, grade),
+    "likely": (
+        *(lead_open, likely, because, fix, verify),
+        *(folded, cause_alone, seen, full_fix, patch_unproven, confirm, refuted),
+    ),
+    "mechanism": (lead, because, origins, patch_related, verify, folded, cause_alone, seen, confirm),
+    "faults": (lead_faults, problems, patch_faults),
+    "open": (lead_open, seen_urgent, patch_urgent),
+}
+"""By `kind_of`, between the beginning and the end."""
+ASKING: Sequence[Slot] = (first_asks, others, folded, more_asks, listed)
+ENDING: Sequence[Slot] = (folded, others, asks, listed)
+WRITTEN: Sequence[Slot] = (names, patch_proofs, folded, patch_unproven, others, asks, listed)
+"""After a model's explanation of the first cause."""
+
+
+def kind_of(draft: Draft, faults: Sequence[Finding]) -> str:
+    """The row of `LAYOUT`. ``faults`` are those of a configuration that nobody complained about."""
+    diagnosis = draft.diagnosis
+    if faults:
+        return "faults"
+    if diagnosis.mechanism is not None:
+        return "mechanism"
+    if diagnosis.lead is None:
+        return "likely" if diagnosis.likely is not None else "open"
+    kind = "healthy" if diagnosis.verdict == "no_fault" else "cause"
+    return f"brief_{kind}" if draft.supposed is not None and repeats(draft) else kind
+
+
+def composed(draft: Draft, citations: Citations) -> Sections:
+    """The text without a model."""
+    diagnosis, language = draft.diagnosis, citations.language
+    sections = short_reply(draft.message, diagnosis, draft.context.intent, citations.case, language)
+    if not sections:
+        faults = passages.config_faults(diagnosis, draft.context)
+        kind = kind_of(draft, faults)
+        subject = diagnosis.likely if faults else diagnosis.lead or diagnosis.likely
+        page = Page(draft, citations, subject, passages.urgent(diagnosis) if kind == "open" else faults)
+        asking = diagnosis.verdict == "need_input" and not faults
+        ending = ASKING if asking else (checked, *ENDING) if diagnosis.verdict == "no_fault" else ENDING
+        slots = (*_filled(page, (*BEGINNING, changes, unchanged)), *_filled(page, LAYOUT[kind]))
+        sections = fold((*slots, *_filled(page, ending)))
+    if any(section.kind == "lead" for section in sections):
+        sections = _with_messages(sections, draft, citations)
+        sections = (*sections, *similar_section(draft.similar, language))
+    return _with_differences(sections, draft, language)
+
+
+def written(draft: Draft, citations: Citations, text: Section) -> Sections:
+    """A model's text between the program's own sections."""
+    page = Page(draft, citations, next(iter(draft.diagnosis.causes), None))
+    before = beginning(draft, citations)
+    citations.use(text.markers)
+    printed = messages_section(draft.printed, draft.knowledge.published, citations, citations.language)
+    _, more = differences(draft, citations.language)
+    after = (*_filled(page, WRITTEN), *printed, *similar_section(draft.similar, citations.language), *more)
+    return (*before, text, *sorted(after, key=lambda section: section.folded))
+
+
+def appended(draft: Draft, citations: Citations, text: Section, sources: Sequence[Citation]) -> Sections:
+    """A model's text after the program's own, which names no cause; its sources are numbered anew."""
+    sections = composed(draft, citations)
+    cited = {source.marker: source for source in sources}
+    numbers = {marker: citations.cite(cited[marker]) for marker in text.markers}
+    body = with_markers(text.body, {marker: f"[{number}]" for marker, number in numbers.items()})
+    added = Section(kind="added", body=messages("added", citations.language))
+    return (*sections, added, replace(text, body=body, markers=tuple(numbers.values())))
+
+
+def beginning(draft: Draft, citations: Citations) -> Sections:
+    """The sections before a text that a model writes."""
+    page = Page(draft, citations)
+    return (*_filled(page, BEGINNING), *differences(draft, citations.language)[0])
+
+
+def repeats(draft: Draft) -> bool:
+    """Whether the previous answer had the same verdict and first cause, and this message adds no new evidence."""
+    turns, diagnosis, evidence = draft.message.turns, draft.diagnosis, draft.context.evidence
+    if draft.changes is not None or not turns or not diagnosis.causes:
+        return False
+    spans = [option.span for option in evidence.run.options]
+    spans += [row.span for row in evidence.rows]
+    spans += [trace.span for trace in evidence.tracebacks]
+    if any(span.attachment is None for span in spans):
+        return False
+    previous = turns[-1]
+    return previous.verdict == diagnosis.verdict and previous.causes[:1] == (diagnosis.causes[0].case.id,)
+
+
+def _filled(page: Page, slots: Sequence[Slot]) -> Iterator[Section]:
+    behind = False
+    for slot in slots:
+        behind = behind or slot is folded
+        sections = slot(page)
+        yield from hidden(sections) if behind else sections
+
+
+def _with_messages(sections: Sections, draft: Draft, citations: Citations) -> Sections:
+    """With what the messages of frameworks say: last if the answer rests on a cause, else behind its first words."""
+    printed = messages_section(draft.printed, draft.knowledge.published, citations, citations.language)
+    if draft.diagnosis.verdict in GROUNDED:
+        return fold((*sections, *hidden(printed)))
+    at = _first_heading(sections)
+    return fold((*sections[:at], *printed, *sections[at:]))
+
+
+def _with_differences(sections: Sections, draft: Draft, language: str) -> Sections:
+    """With what differs from the run that works, behind the first words."""
+    shown, more = differences(draft, language)
+    at = _first_heading(sections)
+    end = max(at, next((n for n, section in enumerate(sections) if section.folded), len(sections)))
+    return (*sections[:at], *shown, *sections[at:end], *more, *sections[end:])
+
+
+def _first_heading(sections: Sections) -> int:
+    return next((number for number, section in enumerate(sections) if section.heading), len(sections))

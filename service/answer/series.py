@@ -1,0 +1,127 @@
+"""The logged metrics of a run as series to draw: common metrics, downsampled, with the failing step marked. Pure."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+from trainmedic.kb.model.evidence import Evidence, Row
+from trainmedic.service.answer.schema import SeriesView
+
+SHOWN = (
+    "loss",
+    "grad_norm",
+    "reward",
+    "kl",
+    "entropy",
+    "rewards/margins",
+    "rewards/chosen",
+    "logps/chosen",
+    "completion_length",
+    "learning_rate",
+)
+"""Metrics worth a plot, the most informative first."""
+MAX_SERIES = 8
+MAX_POINTS = 240
+FEWEST = 3
+"""Fewer points than this make no curve."""
+
+
+def series_views(evidence: Evidence) -> tuple[SeriesView, ...]:
+    """One series for each metric of `SHOWN` and log, in that order, without evaluation rows."""
+    rows: dict[str | None, list[Row]] = {}
+    for row in evidence.rows:
+        if not row.evaluation:
+            rows.setdefault(row.span.attachment, []).append(row)
+    unread = {source.name: source.unread for source in evidence.sources}
+    series = []
+    for name in SHOWN:
+        for attachment, logged in rows.items():
+            logged = [row for row in logged if name in row.metrics]
+            if len(logged) >= FEWEST:
+                series.append(_series(evidence, name, attachment, logged, unread.get(attachment)))
+    return tuple(series[:MAX_SERIES])
+
+
+def _series(
+    evidence: Evidence, name: str, attachment: str | None, rows: Sequence[Row], unread: tuple[int, int] | None
+) -> SeriesView:
+    steps, values = _steps(rows), [row.metrics[name].value for row in rows]
+    lines = [row.metrics[name].span.line for row in rows]
+    marked = _marked(evidence, name, attachment, steps, values)
+    hidden = _hidden(rows) if name == "loss" else set()
+    breaks = [bisect_left(lines, unread[0])] if unread is not None else []
+    important = {steps.index(marked)} if marked is not None else set()
+    important |= {min(hidden)} if hidden else set()
+    important |= {number for gap in breaks for number in (gap - 1, gap)}
+    kept = thinned(values, important)
+    return SeriesView(
+        name=name,
+        attachment=attachment,
+        steps=tuple(steps[number] for number in kept),
+        values=tuple(values[number] for number in kept),
+        marked=marked,
+        lines=tuple(lines[number] for number in kept),
+        breaks=tuple(bisect_left(kept, gap) for gap in breaks),
+        hidden=tuple(place for place, number in enumerate(kept) if number in hidden),
+    )
+
+
+def thinned(values: Sequence[float], important: Iterable[int] = (), limit: int = MAX_POINTS) -> list[int]:
+    """Positions of at most ``limit`` values with the same outline: the minimum and maximum of each bucket.
+
+    The first, the last, the important ones and the first non-finite one are always kept.
+    """
+    if len(values) <= limit:
+        return list(range(len(values)))
+    broken = next((number for number, value in enumerate(values) if not math.isfinite(value)), None)
+    numbers = {0, len(values) - 1} | ({broken} if broken is not None else set())
+    numbers |= {number for number in important if 0 <= number < len(values)}
+    stretches = max(1, (limit - len(numbers)) // 2)
+    for stretch in range(stretches):
+        first, last = stretch * len(values) // stretches, (stretch + 1) * len(values) // stretches
+        finite = [number for number in range(first, last) if math.isfinite(values[number])]
+        if finite:
+            numbers.add(min(finite, key=lambda number: values[number]))
+            numbers.add(max(finite, key=lambda number: values[number]))
+        else:
+            numbers.add(first)
+    return sorted(numbers)
+
+
+def _steps(rows: Sequence[Row]) -> list[int]:
+    """The step of each row; row numbers from 1 if any is missing."""
+    steps = [row.step for row in rows if row.step is not None]
+    return steps if len(steps) == len(rows) else list(range(1, len(rows) + 1))
+
+
+def _hidden(rows: Sequence[Row]) -> set[int]:
+    """Positions of the zeros that Hugging Face's log filter prints for a NaN loss: the gradient norm is NaN there.
+
+    A zero without a gradient norm right behind such a row is one more of them.
+    """
+    hidden: set[int] = set()
+    for number, row in enumerate(rows):
+        norm = row.metrics.get("grad_norm")
+        is_nan = math.isnan(norm.value) if norm is not None else number - 1 in hidden
+        if row.metrics["loss"].value == 0 and is_nan:
+            hidden.add(number)
+    return hidden
+
+
+def _marked(
+    evidence: Evidence, name: str, attachment: str | None, steps: Sequence[int], values: Sequence[float]
+) -> int | None:
+    """The first step without a finite value; else the first at which this log shows a failure of this metric."""
+    broken = next((step for step, value in zip(steps, values, strict=True) if not math.isfinite(value)), None)
+    if broken is not None:
+        return broken
+    known = set(steps)
+    stem = name.removeprefix("completion_").split("/")[0].removesuffix("s" if "/" in name else "")
+    steps_with_failure = [
+        signal.step
+        for signal in evidence.signals
+        if signal.step in known and signal.span.attachment == attachment and signal.kind.startswith(stem)
+    ]
+    return min((step for step in steps_with_failure if step is not None), default=None)
