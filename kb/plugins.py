@@ -6,7 +6,7 @@ Our own are in pyproject.toml; another package adds its own in the same way. Wha
              runs beside the requests; does nothing if the settings do not ask for it
 `COMMANDS`   a module as those of `ui.cli`: a verb of the command line
 `SOURCES`    ``read(options)``: the items of a source of `ingest`
-`RENDERERS`  ``render(view, with_possible=…)``: the text of a report or an audit, for ``--format NAME``; ours are built in
+`RENDERERS`  ``render(view, with_possible=…)``: the text of a report or an audit, for ``--format NAME`` beside our own
 `ENGINES`    ``open_engine(location, folder, dimension)``: stores the vectors of threads
 """
 

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from trainmedic.kb import plugins
+from trainmedic.kb.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from trainmedic.kb.model.report_view import ReportView
@@ -20,11 +21,14 @@ def rendered(view: ReportView | AuditView, name: str, *, with_possible: bool = F
         from trainmedic.kb.serialization import to_json
 
         return to_json(view, indent=2) + "\n"
-    # Ours are part of the contract and need no look at what is installed.
-    render = _own(name) if name in OWN else plugins.load(plugins.RENDERERS, name)
-    text: str = render(view, with_possible=with_possible)
+    text: str = _renderer(name)(view, with_possible=with_possible)
     return text
 
 
-def _own(name: str) -> Any:
-    return import_module(f"trainmedic.ui.present.{name}").render
+def _renderer(name: str) -> Any:
+    if name in OWN:  # part of the contract: no look at what is installed
+        return import_module(f"trainmedic.ui.present.{name}").render
+    known = plugins.registered(plugins.RENDERERS)
+    if name not in known:
+        raise InvalidRequest(f"unknown format {name!r}", hint=f"one of: {', '.join(('text', 'json', *OWN, *known))}")
+    return plugins.load(plugins.RENDERERS, name)
