@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from trainmedic.kb.mask import mask
@@ -133,22 +132,6 @@ def _written_out(text: str) -> str:
 
 def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def number_of(value: object) -> float:
-    """A time as an export writes it; 0 if it is none."""
-    try:
-        return float(str(value or 0))
-    except ValueError:
-        return 0.0
-
-
-def iso_time(seconds: float) -> str:
-    """Seconds since the epoch as an ISO 8601 time; empty beyond the calendar."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-    except (OverflowError, OSError, ValueError):
-        return ""
 
 
 def masked(item: Raw | Discussion) -> Raw | Discussion:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmedic.ingest.drafts.build import Related, Summary, none_related, write_drafts
-from trainmedic.ingest.drafts.drafting import UNAIDED, Aids
 from trainmedic.ingest.items import Discussion, Item, Raw
 from trainmedic.ingest.threads.stages import Executor
 from trainmedic.ingest.threads.sync import Explain, SyncSummary, sync
@@ -19,11 +18,10 @@ MOST_DRAFTS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drafting:
-    """Where drafts are written, and what with. ``discussions``: a resolved discussion becomes one too."""
+    """Where drafts are written. ``discussions``: a resolved discussion becomes one too."""
 
     folder: Path
     related: Related = none_related
-    aids: Aids = UNAIDED
     discussions: bool = False
 
 
@@ -59,7 +57,6 @@ def run(
         drafting.folder,
         drafting.related,
         source=source,
-        aids=drafting.aids,
         complete=complete and not synced.summary.failures and wanted <= MOST_DRAFTS,
         gone=synced.deleted,
     )

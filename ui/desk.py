@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from trainmedic.ingest.review.desk import Desk
-from trainmedic.kb.engine.mechanism import MechanismSet
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.pages.case import CaseSet, load_cases
-from trainmedic.kb.pages.mechanism import load_mechanisms
 from trainmedic.service.settings import Settings
 
 DRAFTS = "drafts"
@@ -19,10 +17,10 @@ def drafts_folder(settings: Settings) -> Path:
     return settings.data_dir / DRAFTS
 
 
-def desk_over(settings: Settings, cases: CaseSet, mechanisms: MechanismSet) -> Desk:
+def desk_over(settings: Settings, cases: CaseSet) -> Desk:
     """The desk over knowledge that is loaded already."""
     team = next(iter(settings.extra_pages), None)
-    return Desk(drafts_folder(settings), cases, mechanisms, vocabulary(), team)
+    return Desk(drafts_folder(settings), cases, vocabulary(), team)
 
 
 def load_desk(settings: Settings, drafts: Path | None = None, team: Path | None = None) -> Desk:
@@ -31,4 +29,4 @@ def load_desk(settings: Settings, drafts: Path | None = None, team: Path | None 
     folders = tuple(dict.fromkeys(folder for folder in named if folder.exists()))
     target = next(iter(named), None)
     folder = drafts or drafts_folder(settings)
-    return Desk(folder, load_cases(folders), load_mechanisms(folders), vocabulary(), target)
+    return Desk(folder, load_cases(folders), vocabulary(), target)

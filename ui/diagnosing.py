@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse.compressed import expand
-from trainmedic.kb.parse.intake import decode
+from trainmedic.kb.parse.text.compressed import expand
+from trainmedic.kb.parse.text.intake import decode
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answer.views import report_view
 from trainmedic.service.dialogue.request import Ask

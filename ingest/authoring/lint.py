@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from trainmedic.ingest.authoring.case_lint import Profile, lint_case
-from trainmedic.ingest.authoring.mechanism_lint import lint_mechanism
+from trainmedic.ingest.authoring.mechanism_examples import lint_examples
+from trainmedic.ingest.authoring.page_lint import Profile, lint_case, lint_mechanism
 from trainmedic.ingest.authoring.rule_lint import lint_rule
 from trainmedic.kb.engine.mechanism import MechanismSet
 from trainmedic.kb.engine.rule import RuleSet
@@ -59,8 +59,10 @@ def lint(
         if only is None or name in only:
             problems.update(lint_case(case, cases, words, standards.today, profile))
     for mechanism in mechanisms.mechanisms:
-        if only is None or mechanisms.pages[mechanism.id].name in only:
-            problems.update(lint_mechanism(mechanism, mechanisms, cases, rules, glossary, read))
+        page = mechanisms.pages[mechanism.id]
+        if only is None or page.name in only:
+            problems.update(lint_mechanism(mechanism, page, cases, rules, glossary))
+            problems.update(lint_examples(mechanism, page, glossary, read))
     problems.update(links(rules, cases, standards.team))
     if mechanisms.mechanisms:
         problems.update(unassigned(cases, mechanisms, standards.team))

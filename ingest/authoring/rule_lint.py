@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainmedic.ingest.authoring.page_lint import needed
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.patches import with_patches
 from trainmedic.kb.engine.rule import Rule, RuleSet
@@ -113,12 +114,8 @@ def _form(rule: Rule, body: Body) -> Iterator[PageProblem]:
     for example in body.examples:
         if example.kind == "Cannot tell" and not example.missing:
             yield PageProblem(page.name, example.line, "name the facts that the rule asks for: 'missing: ...'")
-    if not rule.since:
-        yield page.problem("since: give the first version with this rule")
-    if not rule.cases:
-        yield page.problem("cases: name the case that justifies the rule", "cases")
-    if not rule.sources:
-        yield page.problem("sources: name where the rule comes from", "sources")
+    for part, message in needed("rule", rule):
+        yield page.problem(f"{part}: {message}", part)
 
 
 def can_be_unknown(rule: Rule) -> bool:

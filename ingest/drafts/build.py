@@ -8,12 +8,12 @@ from pathlib import Path
 
 from trainmedic.ingest.drafts.copies import distinct
 from trainmedic.ingest.drafts.draft import Draft
-from trainmedic.ingest.drafts.drafting import UNAIDED, Aids, draft_of
+from trainmedic.ingest.drafts.drafting import draft_of
 from trainmedic.ingest.drafts.store import edited, load_drafts, write_draft, write_record
-from trainmedic.ingest.items import Document, Raw, masked
+from trainmedic.ingest.items import Document
 from trainmedic.ingest.personal import without_persons
 from trainmedic.ingest.read.clean import document, frequent
-from trainmedic.ingest.threads.facts import Facts, facts_of
+from trainmedic.ingest.threads.facts import Facts
 
 Related = Callable[[Document], tuple[str, ...]]
 """Finds the published cases that an article is probably about."""
@@ -41,21 +41,12 @@ def none_related(document: Document) -> tuple[str, ...]:
     return ()
 
 
-def build(
-    items: Iterable[Raw], folder: Path, related: Related = none_related, *, source: str = "", complete: bool = False
-) -> Summary:
-    """`write_drafts` of write-ups that were not read yet."""
-    read = [facts for item in items if (facts := facts_of(masked(item))) is not None]
-    return write_drafts(read, folder, related, source=source, complete=complete)
-
-
 def write_drafts(
     read: Sequence[Facts],
     folder: Path,
     related: Related = none_related,
     *,
     source: str = "",
-    aids: Aids = UNAIDED,
     complete: bool = False,
     gone: Collection[str] = (),
 ) -> Summary:
@@ -92,7 +83,6 @@ def write_drafts(
                 key=facts.key,
                 digest=digest,
                 related=related(article),
-                aids=aids,
             )
             draft = write_draft(folder, replace(draft, id=before.id) if before else draft)
             (updated if before else written).append(draft)

@@ -1,4 +1,4 @@
-"""A draft case: the cleaned write-up, the fields read from it, and its statements that the knowledge contradicts.
+"""A draft case: the cleaned write-up, the facts that the parser read in it, and options that nothing has.
 
 Line numbers are those of `Draft.lines`: the title is line 1, and code stands between fences.
 """
@@ -12,25 +12,9 @@ from typing import Literal, get_args
 from trainmedic.ingest.items import Block
 from trainmedic.kb.model.report import Text
 
-FieldName = Literal[
-    "framework",
-    "algorithm",
-    "model_family",
-    "model",
-    "version",
-    "setting",
-    "signal",
-    "error",
-    "symptom",
-    "cause",
-    "fix",
-    "no_help",
-]
+FieldName = Literal["framework", "algorithm", "model_family", "model", "version", "setting", "signal", "error"]
 FIELDS: tuple[FieldName, ...] = get_args(FieldName)
-"""The fields in the order in which a reviewer reads them. All but the first four may occur several times."""
-MarkKind = Literal["refuted", "option", "value"]
-"""What contradicts the statement: a case's refutation; its framework has no such option; the option does not take the
-value."""
+"""In the order in which a reviewer reads them. All but the first four may occur several times."""
 SourceState = Literal["current", "changed", "gone"]
 
 
@@ -45,28 +29,21 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftField:
-    """One value. ``by``: read from the ``text`` by program, or quoted by the ``model``. Never without a passage."""
+    """One value, never without a passage."""
 
     name: FieldName
     value: str
     passages: tuple[Passage, ...]
-    by: Literal["text", "model"] = "text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A statement of the write-up that the knowledge contradicts.
+    """An option that the write-up recommends although its framework has none of this name. ``page`` is
+    ``option:<framework>:<name>``."""
 
-    ``page`` is the id of the case, or ``option:<framework>:<name>`` for an option catalogue. ``statement`` is what it
-    says, ``why`` the reason. ``outdated``: the statement holds for other releases only.
-    """
-
-    kind: MarkKind
     claim: Passage
     page: str
-    statement: Text
     why: Text
-    outdated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +83,13 @@ class Draft:
 def article_lines(title: str, blocks: Sequence[Block]) -> Iterator[str]:
     yield title
     for block in blocks:
-        text = block.text.splitlines() or [""]
-        if block.kind == "code":
-            yield from ("```", *text, "```")
-        elif block.kind == "heading":
-            yield f"{'#' * max(2, block.level)} {' '.join(text)}"
-        else:
-            yield from ([f"- {' '.join(text)}"] if block.kind == "item" else text)
+        yield from block_lines(block)
+
+
+def block_lines(block: Block) -> list[str]:
+    text = block.text.splitlines() or [""]
+    if block.kind == "code":
+        return ["```", *text, "```"]
+    if block.kind == "heading":
+        return [f"{'#' * max(2, block.level)} {' '.join(text)}"]
+    return [f"- {' '.join(text)}"] if block.kind == "item" else text

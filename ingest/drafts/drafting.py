@@ -1,34 +1,20 @@
-"""Turns a cleaned write-up into a draft case."""
+"""Turns a cleaned write-up into a draft case: what the parser read in it, each fact with its passage."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 
-from trainmedic.ingest.drafts.draft import Draft, article_lines
-from trainmedic.ingest.drafts.fields import Choose, fields_of, with_choices
-from trainmedic.ingest.drafts.options import wrong_options
-from trainmedic.ingest.drafts.refuted import refuted
-from trainmedic.ingest.drafts.statements import statements
+from trainmedic.ingest.drafts.draft import FIELDS, Draft, DraftField, Passage, article_lines
+from trainmedic.ingest.drafts.options import unknown_options
 from trainmedic.ingest.drafts.store import KEY_DIGITS, digest_of
 from trainmedic.ingest.items import Document
-from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.place import Span
 from trainmedic.kb.parse.pipeline import parse
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aids:
-    """What a draft is made with, beside the program: the cases by id that its statements are held against, and a model
-    that chooses its sentences."""
-
-    cases: Mapping[str, Case] = field(default_factory=lambda: MappingProxyType({}))
-    choose: Choose | None = None
-
-
-UNAIDED = Aids()
+LONGEST_ERROR = 200
+"""Code points of an error message that is searched for."""
 
 
 def draft_of(
@@ -39,39 +25,69 @@ def draft_of(
     key: str = "",
     digest: str = "",
     related: Sequence[str] = (),
-    aids: Aids = UNAIDED,
 ) -> Draft:
     """``evidence`` is that of the document's `article_lines`, if they were read already. ``key`` and ``digest``
     default to the document's origin and to the digest of its text."""
-    draft = Draft(
-        id="",
+    evidence = evidence or parse("\n".join(article_lines(document.title, document.blocks)))
+    key = key or document.url or document.origin
+    fields = sorted(dict.fromkeys(_fields(evidence)), key=lambda field: FIELDS.index(field.name))
+    return Draft(
+        id=_identity(document.title, evidence, f"{source}\0{key}"),
         title=document.title,
         origin=document.origin,
         source=source,
-        key=key or document.url or document.origin,
+        key=key,
         url=document.url,
         language=document.language,
         digest=digest or digest_of(document.text),
         blocks=document.blocks,
+        fields=tuple(fields),
+        marks=tuple(unknown_options(document.blocks, evidence)),
         related=tuple(related),
     )
-    evidence = evidence or parse("\n".join(article_lines(document.title, document.blocks)))
-    said = statements(draft)
-    fields = fields_of(draft, evidence, said)
-    if aids.choose is not None:
-        fields = with_choices(draft, fields, aids.choose(draft.lines))
-    draft = replace(draft, id=_identity(draft, evidence), fields=fields)
-    marks = dict.fromkeys((*refuted(draft, said, aids.cases), *wrong_options(draft, said)))
-    return replace(draft, marks=tuple(sorted(marks, key=lambda mark: (mark.claim.first_line, mark.claim.text))))
 
 
-def _identity(draft: Draft, evidence: Evidence) -> str:
+def _fields(evidence: Evidence) -> Iterator[DraftField]:
+    run = evidence.run
+    for name in FIELDS[:4]:
+        fact = getattr(run, name)
+        if fact is not None and fact.span is not None and not fact.span.default:
+            yield DraftField(name=name, value=fact.value, passages=(_passage(fact.span),))
+    for package, version in evidence.versions.items():
+        if version.exact is not None and version.span is not None:
+            yield DraftField(name="version", value=f"{package} {version.exact}", passages=(_passage(version.span),))
+    for setting, value in sorted(run.settings.items()):
+        span = value.option.span if value.option is not None else value.span
+        if span is not None and not span.default:
+            written = "" if value.value is None else f" = {_written(value.value)}"
+            yield DraftField(name="setting", value=f"{setting}{written}", passages=(_passage(span),))
+    places: dict[str, dict[Passage, None]] = {}
+    for signal in evidence.signals:
+        places.setdefault(signal.kind, {})[_passage(signal.span)] = None
+    for kind, passages in sorted(places.items()):
+        yield DraftField(name="signal", value=kind, passages=tuple(passages))
+    for trace in evidence.tracebacks:
+        message = next(iter(trace.message.strip().splitlines()), "")
+        if trace.root and message:  # the exceptions that began the failures, as users paste them
+            passage = Passage(first_line=trace.span.line, last_line=trace.span.end_line, text=message)
+            yield DraftField(name="error", value=f"{trace.exception}: {message}"[:LONGEST_ERROR], passages=(passage,))
+
+
+def _passage(span: Span) -> Passage:
+    return Passage(first_line=span.line, last_line=span.end_line, text=span.text)
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _identity(title: str, evidence: Evidence, place: str) -> str:
     """Latin words of the title, led by the framework; the end follows from where the write-up is, not from its text."""
-    words = _latin_words(draft.title)
+    words = _latin_words(title)
     framework = evidence.run.framework
     lead = [word for word in _latin_words(framework.value) if word not in words] if framework else []
-    place = hashlib.sha256(f"{draft.source}\0{draft.key}".encode("utf-8", "surrogatepass")).hexdigest()
-    return f"draft-{'-'.join([*lead, *words][:8]) or 'article'}-{place[:KEY_DIGITS]}"
+    digest = hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"draft-{'-'.join([*lead, *words][:8]) or 'article'}-{digest[:KEY_DIGITS]}"
 
 
 def _latin_words(text: str) -> list[str]:

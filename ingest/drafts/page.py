@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import yaml
 
 from trainmedic.ingest.drafts.draft import Draft
-from trainmedic.ingest.drafts.sections import section_of
+from trainmedic.ingest.drafts.sections import by_section, section_of
 from trainmedic.ingest.items import Block
 from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.pages.case import HEADINGS, REQUIRED
@@ -87,17 +87,14 @@ def body(draft: Draft) -> str:
 def sections(blocks: Sequence[Block]) -> Mapping[str, str]:
     """The article's blocks by section. Nothing is lost: an unknown heading stays in the section before it."""
     parts: dict[str, list[str]] = {}
-    current = "symptom"
-    for block in blocks:
-        if block.kind == "heading":
-            named = section_of(block.text)
-            # A page has its refutations in the front matter, where the reviewer writes them.
-            current = "cause" if named == "no_help" else named or current
-            # A short one that begins a section says no more than the heading of the page.
-            if named is None or current in parts or len(block.text) > SHORT_HEADING:
-                parts.setdefault(current, []).append(f"**{block.text}**")
-        else:
-            parts.setdefault(current, []).append(markdown(block))
+    for section, block in by_section(blocks):
+        # A page has its refutations in the front matter, where the reviewer writes them.
+        name = "cause" if section == "no_help" else section
+        if block.kind != "heading":
+            parts.setdefault(name, []).append(markdown(block))
+        # A short heading that begins a section says no more than that of the page.
+        elif section_of(block.text) is None or name in parts or len(block.text) > SHORT_HEADING:
+            parts.setdefault(name, []).append(f"**{block.text}**")
     return {name: "\n\n".join(lines) for name, lines in parts.items()}
 
 

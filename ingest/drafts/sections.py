@@ -1,23 +1,15 @@
-"""The section of a case page that a write-up's heading begins."""
+"""The section of a case page that a write-up's heading begins. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+
+from trainmedic.ingest.items import Block
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "no_help": (
-        *("无效", "没有用", "没用", "误区", "弯路", "排除", "尝试过"),
-        *(
-            "not help",
-            "n't help",
-            "n't work",
-            "not work",
-            "ruled out",
-            "not the cause",
-            "dead end",
-            "what we tried",
-            "myth",
-        ),
+        *("无效", "没有用", "没用", "误区", "弯路", "排除", "尝试过", "not help", "n't help", "n't work", "not work"),
+        *("ruled out", "not the cause", "dead end", "what we tried", "myth"),
     ),
     "fix": (
         *("解决", "修复", "方案", "建议", "实践", "规避"),
@@ -44,3 +36,12 @@ def section_of(heading: str) -> str | None:
     named = next((name for name, words in SECTIONS.items() if any(word in heading for word in words)), None)
     # "问题" alone begins the symptom; "初始化问题" is one of several causes.
     return named or ("symptom" if heading.startswith("问题") else None)
+
+
+def by_section(blocks: Sequence[Block]) -> Iterator[tuple[str, Block]]:
+    """Each block with its section: that of the last heading that begins one, at first the symptom."""
+    section = "symptom"
+    for block in blocks:
+        if block.kind == "heading":
+            section = section_of(block.text) or section
+        yield section, block

@@ -48,6 +48,20 @@ def page_path(folder: Path, draft: Draft) -> Path | None:
     return path if path.exists() else next(iter(sorted(folder.glob(f"*-{draft.id[-KEY_DIGITS:]}.md"))), None)
 
 
+def page_text(folder: Path, draft: Draft) -> str:
+    """The draft's page as it is now; empty if it was removed or is no text."""
+    path = page_path(folder, draft)
+    try:
+        return path.read_text(encoding="utf-8") if path is not None else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def write_page(folder: Path, draft: Draft, text: str) -> None:
+    """Replace the draft's page, under the name that it has."""
+    write_private(page_path(folder, draft) or folder / f"{draft.id}.md", text)
+
+
 def edited(folder: Path, draft: Draft) -> bool:
     """Whether a reviewer changed, renamed or removed the page since it was written."""
     path = folder / f"{draft.id}.md"

@@ -10,30 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from trainmedic.ingest.items import Block, Document, Raw
-from trainmedic.ingest.read.blocks import blocks, canonical
+from trainmedic.ingest.items import Block, Document
 from trainmedic.kb.language import language_of
 
+_POSTS = ("project", "projects", "article", "articles", "post", "posts", "reading", "content", "repositories")
 _TAILS = frozenset(
     (
         *(f"{which}{what}推荐" for which in ("", "最新", "热门", "精选") for what in ("内容", "项目", "文章")),
         *("项目优选", "相关推荐", "推荐阅读", "推荐项目", "猜你喜欢"),
         *("相关文章", "热门推荐", "精选留言", "评论", "评论区"),
-        *(
-            f"{which} {what}"
-            for which in ("recommended", "related", "popular", "trending")
-            for what in (
-                "project",
-                "projects",
-                "article",
-                "articles",
-                "post",
-                "posts",
-                "reading",
-                "content",
-                "repositories",
-            )
-        ),
+        *(f"{which} {what}" for which in ("recommended", "related", "popular", "trending") for what in _POSTS),
         *("you may also like", "you might also like", "more from", "read next", "what to read next"),
         *("leave a comment", "leave a reply", "comment", "comments"),
     )
@@ -65,16 +51,6 @@ MIN_BATCH = 3
 """Smallest batch in which repetition means anything."""
 MIN_LENGTH = 12
 """Shorter lines ("结论", "Fix") repeat in honest articles."""
-
-
-def clean(raws: Sequence[Raw]) -> tuple[Document, ...]:
-    """The articles of one batch, in order. A write-up with nothing but boilerplate is dropped."""
-    parts = [blocks(raw) for raw in raws]
-    repeated = frequent(parts)
-    cleaned = (
-        document(raw.origin, raw.url or canonical(raw), part, repeated) for raw, part in zip(raws, parts, strict=True)
-    )
-    return tuple(article for article in cleaned if article.blocks)
 
 
 def frequent(parts: Sequence[Sequence[Block]]) -> frozenset[str]:

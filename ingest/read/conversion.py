@@ -10,19 +10,16 @@ import atexit
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from trainmedic.ingest.read.files import DAMAGED
 from trainmedic.kb.confined import Confined, Exceeded
 
 if TYPE_CHECKING:
     from markitdown import MarkItDown
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 SUFFIXES = (".pdf", ".docx", ".ipynb", ".csv")
 PACKED = (".docx",)
@@ -39,13 +36,8 @@ MOST_MEMBERS = 2_000
 
 def markdown_of(data: bytes, suffix: str) -> str:
     """The text of a file as Markdown. Raises `ValueError` if it cannot be read as what its name says."""
-    return apart(_markdown_of, data, suffix)
-
-
-def apart(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What ``work`` makes of a foreign file, in a process with bounds. Raises `ValueError` if it breaks them."""
     try:
-        return _processes().run(work, *args, **kwargs)
+        return _processes().run(_markdown_of, data, suffix)
     except Exceeded as error:
         raise ValueError(str(error)) from error
 

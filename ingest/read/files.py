@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from trainmedic.ingest.items import Failure
 
@@ -50,6 +51,11 @@ class File:
         except OSError as error:
             return self._unreadable(error)
         return too_large(self.origin, most) if len(data) > most else data
+
+    def json(self, most: int) -> Any:
+        """The value of its JSON, or a `Failure`."""
+        data = self.content(most)
+        return data if isinstance(data, Failure) else json_of(self.origin, data)
 
     def lines(self, most: int = MAX_LINE) -> Iterator[tuple[str, bytes] | Failure]:
         """Where each line is that is not blank, and its bytes: one line in memory at a time, however large the file.
@@ -102,14 +108,12 @@ def files(location: str) -> Iterator[File | Failure]:
             yield File(origin=origin, open=partial(_binary, path))
 
 
-def contents(location: str, suffixes: Sequence[str], most: int) -> Iterator[tuple[str, bytes] | Failure]:
-    """Where each file with one of these endings is, and its bytes, or why it cannot be read; others are left out."""
-    for file in files(location):
-        if isinstance(file, Failure):
-            yield file
-        elif file.suffix in suffixes:
-            data = file.content(most)
-            yield data if isinstance(data, Failure) else (file.origin, data)
+def json_of(origin: str, data: bytes) -> Any:
+    """The value of JSON, or a `Failure`."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        return Failure(origin=origin, reason=f"no JSON ({error})")
 
 
 def text_of(data: bytes) -> str | None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
-    """One commit of a page's history; ``day`` is an ISO 8601 date."""
-
-    id: str
-    day: str
-    subject: str
+def write_text(path: Path, text: str) -> None:
+    """Write a file for everybody atomically, with its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
 
 
 def commit_page(path: Path, message: str) -> tuple[str, str]:
@@ -32,15 +31,6 @@ def commit_page(path: Path, message: str) -> tuple[str, str]:
     if commit.returncode:
         return "", _problem(commit)
     return _git(path.parent, "rev-parse", "--short", "HEAD").stdout.strip(), ""
-
-
-def history(path: Path) -> tuple[Commit, ...]:
-    """The commits of a page, the newest first; none outside a checkout."""
-    if not path.parent.is_dir():
-        return ()
-    log = _git(path.parent, "log", "--follow", "--format=%h%x09%as%x09%s", "--", path.name).stdout
-    rows = (line.split("\t", 2) for line in log.splitlines())
-    return tuple(Commit(id=row[0], day=row[1], subject=row[2]) for row in rows if len(row) == 3)
 
 
 def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -7,20 +7,24 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from trainmedic.ingest.authoring.case_lint import Profile, lint_case
-from trainmedic.ingest.authoring.skeleton import rule_of_draft
+from trainmedic.ingest.authoring.page_lint import lint_case
 from trainmedic.ingest.drafts.draft import Draft
-from trainmedic.ingest.drafts.store import digest_of, load_drafts, page_path
-from trainmedic.ingest.review.checkout import Commit, commit_page, history
+from trainmedic.ingest.drafts.store import digest_of, load_drafts, page_path, page_text, write_page
+from trainmedic.ingest.review.checkout import commit_page, write_text
 from trainmedic.ingest.review.duplicates import Duplicate, duplicates, incident_of_case, incident_of_draft
-from trainmedic.ingest.review.page_text import case_of, merged_text, published_text, related_text
-from trainmedic.ingest.review.state import Action, Review, State, changed_since, current, decided
-from trainmedic.ingest.review.store import load_review, page_text, write_page, write_review, write_text
-from trainmedic.kb.engine.mechanism import MechanismSet
+from trainmedic.ingest.review.page_text import case_of, merged_text, published_text
+from trainmedic.ingest.review.state import (
+    Action,
+    Review,
+    State,
+    changed_since,
+    current,
+    decided,
+    load_review,
+    write_review,
+)
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.errors import InvalidRequest, NotFound
-from trainmedic.kb.model.case import Case
-from trainmedic.kb.model.page import Page
 from trainmedic.kb.pages.case import CASES, CaseSet
 from trainmedic.kb.pages.page import PageError, discover, suggestion
 
@@ -44,8 +48,7 @@ class QueueItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One draft with its page, which is the file ``path``. ``problems`` keep the page from being published; ``missing``
-    is what a page of the built-in knowledge has beyond it."""
+    """One draft with its page, which is the file ``path``. ``problems`` keep the page from being published."""
 
     draft: Draft
     review: Review
@@ -53,9 +56,7 @@ class Entry:
     page: str
     path: str
     problems: tuple[str, ...]
-    missing: tuple[str, ...]
     duplicates: tuple[Duplicate, ...]
-    history: tuple[Commit, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +72,9 @@ class Publication:
 class Desk:
     """The drafts of a folder, held against published pages. ``team`` is the folder that pages are published to."""
 
-    def __init__(
-        self, folder: Path, cases: CaseSet, mechanisms: MechanismSet, words: Vocabulary, team: Path | None = None
-    ) -> None:
+    def __init__(self, folder: Path, cases: CaseSet, words: Vocabulary, team: Path | None = None) -> None:
         self._folder = folder
         self._cases = cases
-        self._mechanisms = mechanisms
         self._words = words
         self._team = team
 
@@ -88,48 +86,40 @@ class Desk:
         draft = self._draft(draft_id)
         text = page_text(self._folder, draft)
         review = load_review(self._folder, draft.id)
-        problems, missing = self._problems(text)
         return Entry(
             draft=draft,
             review=current(review, digest_of(text)),
             changed=changed_since(review, digest_of(text)),
             page=text,
             path=str(page_path(self._folder, draft) or ""),
-            problems=problems,
-            missing=missing,
+            problems=self._problems(text),
             duplicates=self.duplicates([draft.id])[draft.id],
-            history=history(Path(review.published_as)) if review.published_as else (),
         )
 
     def duplicates(self, draft_ids: Collection[str]) -> Mapping[str, tuple[Duplicate, ...]]:
         """Of each of these drafts the other drafts and published cases that are probably the same."""
         drafts = {draft.id: draft for draft in load_drafts(self._folder)}
-        incidents = {draft.id: incident_of_draft(draft, self._mechanisms) for draft in drafts.values()}
+        incidents = {draft.id: incident_of_draft(draft) for draft in drafts.values()}
         cases = {
-            language: [
-                incident_of_case(case, language, self._mechanisms)
-                for case in self._cases.published
-                if case.level == "case"
-            ]
+            language: [incident_of_case(case, language) for case in self._cases.published if case.level == "case"]
             for language in {drafts[draft_id].language for draft_id in draft_ids}
         }
         found = {}
         for draft_id in draft_ids:
             review = load_review(self._folder, draft_id)
-            published = {self._published_id(review), review.merged_into}
+            published = {Path(review.published_as).stem, review.merged_into}
             others = (case for case in cases[drafts[draft_id].language] if case.id not in published)
             found[draft_id] = duplicates(incidents[draft_id], (*incidents.values(), *others))
         return found
 
     def edit(self, draft_id: str, text: str, at: datetime) -> tuple[str, ...]:
-        """Replace the page; the problems and what is missing are returned, the text is stored in any case."""
+        """Replace the page; its problems are returned, the text is stored in any case."""
         draft = self._draft(draft_id)
         text = text.replace("\r\n", "\n")
         text = text if text.endswith("\n") else f"{text}\n"
         write_page(self._folder, draft, text)
         self._decide(draft, "edit", at)
-        problems, missing = self._problems(text)
-        return (*problems, *missing)
+        return self._problems(text)
 
     def approve(self, draft_id: str, at: datetime) -> Review:
         """Raises `InvalidRequest` if the page has problems."""
@@ -141,22 +131,15 @@ class Desk:
         return self._decide(self._draft(draft_id), "reject", at, reason=reason)
 
     def merge(self, draft_id: str, case_id: str, at: datetime) -> Publication:
-        """Add the draft's symptoms and sources to a page of the team.
-
-        A built-in case is not changed: it becomes the first related case of the draft, which stays in the queue.
-        """
+        """Add the draft's symptoms and sources to a page of the team."""
         draft = self._draft(draft_id)
-        text = page_text(self._folder, draft)
-        target = self._cases.get(case_id)
-        if target is None:
+        if self._cases.get(case_id) is None:
             raise NotFound(f"no case {case_id!r}{suggestion(case_id, {case.id for case in self._cases.cases})}")
-        self._require(draft, "merge", at)
         path = self._path_of(case_id)
         if path is None:
-            write_page(self._folder, draft, related_text(text, case_id))
-            self._decide(draft, "edit", at)
-            return Publication(id=case_id, path="")
-        addition, _ = case_of(text)
+            raise InvalidRequest(f"{case_id} is not a page of yours", hint="name it as `related` on the draft's page")
+        self._decided(draft, "merge", at)
+        addition, _ = case_of(page_text(self._folder, draft))
         publication = self._write(path, case_id, merged_text(path.read_text(encoding="utf-8"), draft, addition))
         self._decide(draft, "merge", at, merged_into=case_id, published_as=publication.path)
         return publication
@@ -167,7 +150,7 @@ class Desk:
         team = folder or self._team
         if team is None:
             raise InvalidRequest("no folder to publish to", hint="name one with --folder, or set TRAINMEDIC_KB_PATHS")
-        self._require(draft, "publish", at)
+        self._decided(draft, "publish", at)
         text = page_text(self._folder, draft)
         self._require_publishable(text)
         page = published_text(text, at.date())
@@ -180,10 +163,6 @@ class Desk:
         publication = self._write(path, case.id, page)
         self._decide(draft, "publish", at, published_as=publication.path)
         return publication
-
-    def rule(self, draft_id: str, version: str) -> str:
-        """The text of a rule page whose example is cut from the write-up."""
-        return rule_of_draft(self._draft(draft_id), version)
 
     def _draft(self, draft_id: str) -> Draft:
         """By the id, or by its last part."""
@@ -204,60 +183,37 @@ class Desk:
             state=current(review, digest_of(text)).state,
             source_state=draft.source_state,
             marks=len(draft.marks),
-            problems=len(self._problems(text)[0]),
+            problems=len(self._problems(text)),
             changed=changed_since(review, digest_of(text)),
         )
 
-    def _problems(self, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What keeps the page from being published, and what a built-in page has beyond it."""
+    def _problems(self, text: str) -> tuple[str, ...]:
+        """What keeps the page from being published."""
         if not text:
-            return ("the draft's page was removed",), ()
+            return ("the draft's page was removed",)
         try:
             case, page = case_of(published_text(text, datetime.max.date()))
         except PageError as error:
-            return (f"line {error.problem.line}: {error.problem.message}",), ()
-        blocking = self._lint(case, page, "team")
-        return blocking, tuple(problem for problem in self._lint(case, page, "built-in") if problem not in blocking)
-
-    def _lint(self, case: Case, page: Page, profile: Profile) -> tuple[str, ...]:
+            return (f"line {error.problem.line}: {error.problem.message}",)
         others = tuple(other for other in self._cases.cases if other.id != case.id)
         known = CaseSet(cases=(*others, case), pages={case.id: page})
-        return tuple(dict.fromkeys(problem.message for problem in lint_case(case, known, self._words, profile=profile)))
+        found = lint_case(case, known, self._words, profile="team")
+        return tuple(dict.fromkeys(problem.message for problem in found))
 
     def _require_publishable(self, text: str) -> None:
-        problems, _ = self._problems(text)
-        if problems:
+        if problems := self._problems(text):
             raise InvalidRequest("the page is not ready: " + "; ".join(problems))
 
-    def _require(self, draft: Draft, action: Action, at: datetime) -> None:
+    def _decided(self, draft: Draft, action: Action, at: datetime, **outcome: str) -> Review:
+        """The review after the action. Raises `InvalidRequest` if it is not possible."""
         digest = digest_of(page_text(self._folder, draft))
-        decided(current(load_review(self._folder, draft.id), digest), action, at=at.isoformat(), page_digest=digest)
+        review = current(load_review(self._folder, draft.id), digest)
+        return decided(review, action, at=at.isoformat(timespec="seconds"), page_digest=digest, **outcome)
 
-    def _decide(
-        self,
-        draft: Draft,
-        action: Action,
-        at: datetime,
-        *,
-        reason: str = "",
-        published_as: str = "",
-        merged_into: str = "",
-    ) -> Review:
-        digest = digest_of(page_text(self._folder, draft))
-        review = decided(
-            current(load_review(self._folder, draft.id), digest),
-            action,
-            at=at.isoformat(timespec="seconds"),
-            page_digest=digest,
-            reason=reason,
-            published_as=published_as,
-            merged_into=merged_into,
-        )
+    def _decide(self, draft: Draft, action: Action, at: datetime, **outcome: str) -> Review:
+        review = self._decided(draft, action, at, **outcome)
         write_review(self._folder, draft.id, review)
         return review
-
-    def _published_id(self, review: Review) -> str:
-        return Path(review.published_as).stem
 
     def _path_of(self, case_id: str) -> Path | None:
         """The file of a team's page; None for a built-in case."""

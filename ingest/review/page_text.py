@@ -48,13 +48,6 @@ def published_text(text: str, today: date) -> str:
     return _page(front, _body(case))
 
 
-def related_text(text: str, case_id: str) -> str:
-    """The page with the case as the first of its related ones. Raises `PageError`."""
-    front, body = _split(text)
-    front["related"] = [case_id, *(other for other in case_of(text)[0].related if other != case_id)]
-    return _page(front, body)
-
-
 def merged_text(text: str, draft: Draft, addition: Case) -> str:
     """A case's page with the symptoms and sources of a draft's page that it lacks. Raises `PageError`."""
     case, _ = case_of(text)

@@ -1,4 +1,5 @@
-"""What was decided about a draft, and which decision may follow which. Pure.
+"""What was decided about a draft (``reviews/<id>.json`` below the folder of the drafts), and which decision may follow
+which.
 
 draft → reviewed → published; a draft or reviewed page may be rejected. An edit begins again.
 """
@@ -7,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal, get_args
 
+from trainmedic.ingest.drafts.store import write_private
 from trainmedic.kb.errors import InvalidRequest
+from trainmedic.kb.serialization import from_json, to_json
 
+FOLDER = "reviews"
 State = Literal["draft", "reviewed", "published", "rejected"]
 STATES: tuple[State, ...] = get_args(State)
 Action = Literal["edit", "approve", "reject", "merge", "publish"]
@@ -45,6 +50,18 @@ class Review:
     page_digest: str = ""
     published_as: str = ""
     merged_into: str = ""
+
+
+def load_review(folder: Path, draft_id: str) -> Review:
+    """The last decision about a draft; that of a new draft if there is none or it cannot be read."""
+    try:
+        return from_json(Review, (folder / FOLDER / f"{draft_id}.json").read_bytes())
+    except (OSError, ValueError):
+        return Review()
+
+
+def write_review(folder: Path, draft_id: str, review: Review) -> None:
+    write_private(folder / FOLDER / f"{draft_id}.json", to_json(review, indent=1) + "\n")
 
 
 def current(review: Review, page_digest: str) -> Review:

@@ -9,12 +9,11 @@ maintainer and other; ``accepted: true`` marks the answer.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainmedic.ingest.items import Discussion, Failure, Item, Message, Options, Raw
-from trainmedic.ingest.read.files import files
+from trainmedic.ingest.read.files import files, json_of
 from trainmedic.kb.threads.thread import Role
 
 SUFFIXES = (".jsonl", ".ndjson")
@@ -34,10 +33,9 @@ def read(options: Options) -> Iterator[Item]:
 
 
 def _item(origin: str, line: bytes) -> Raw | Discussion | Failure:
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return Failure(origin=origin, reason=f"no JSON ({error})")
+    data = json_of(origin, line)
+    if isinstance(data, Failure):
+        return data
     if not isinstance(data, Mapping):
         return Failure(origin=origin, reason="no object")
     title, text, key = _text(data, "title"), _text(data, "text", "body", "content"), _text(data, "id", "key")

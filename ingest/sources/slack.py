@@ -8,15 +8,15 @@ at the first message say that the thread is resolved. Messages without replies a
 from __future__ import annotations
 
 import html
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any
 
-from trainmedic.ingest.items import Discussion, Failure, Item, Message, Options, iso_time, number_of, shortened
+from trainmedic.ingest.items import Discussion, Failure, Item, Message, Options, shortened
 from trainmedic.ingest.read.files import File, files
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.lazy import regex
@@ -80,11 +80,7 @@ def plain(text: str) -> str:
 
 def _people(file: File) -> frozenset[str]:
     """The names and handles of the workspace's members; none if the list cannot be read."""
-    data = file.content(MAX_BYTES)
-    try:
-        listed = json.loads(data) if isinstance(data, bytes) else []
-    except (ValueError, RecursionError):
-        return frozenset()
+    listed = file.json(MAX_BYTES)
     members = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
     profiles = [profile for item in members if isinstance(profile := item.get("profile"), Mapping)]
     names = (item.get(part) for item in (*members, *profiles) for part in _PARTS_OF_NAMES)
@@ -114,13 +110,9 @@ def _without_people(thread: Discussion, names: frozenset[str]) -> Discussion:
 
 
 def _messages(day: File) -> list[Mapping[str, Any]] | Failure:
-    data = day.content(MAX_BYTES)
-    if isinstance(data, Failure):
-        return data
-    try:
-        listed = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        return Failure(origin=day.origin, reason=f"no JSON ({error})")
+    listed = day.json(MAX_BYTES)
+    if isinstance(listed, Failure):
+        return listed
     if not isinstance(listed, list):
         return Failure(origin=day.origin, reason="no list of messages")
     return [item for item in listed if isinstance(item, Mapping) and _is_said(item)]
@@ -148,7 +140,7 @@ def _threads(channel: str, messages: list[Mapping[str, Any]]) -> Iterator[Discus
             title=_title(plain(first["text"])),
             messages=(Message(text=plain(first["text"]), role="reporter"), *said),
             resolved=_marked(first) or any(message.accepted for message in said),
-            updated=iso_time(max(_time(item) for item in (first, *replies))),
+            updated=_iso(max(_time(item) for item in (first, *replies))),
         )
 
 
@@ -168,4 +160,16 @@ def _title(text: str) -> str:
 
 
 def _time(item: Mapping[str, Any]) -> float:
-    return number_of(item.get("ts"))
+    """A time as an export writes it; 0 if it is none."""
+    try:
+        return float(str(item.get("ts") or 0))
+    except ValueError:
+        return 0.0
+
+
+def _iso(seconds: float) -> str:
+    """Empty beyond the calendar."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (OverflowError, OSError, ValueError):
+        return ""

@@ -81,69 +81,44 @@ def facts_of(item: Raw | Discussion, told: Callable[[Discussion], tuple[Block, .
 def read_item(source: str, item: Raw | Discussion, *, drafted: bool = False) -> Reading | None:
     """None if nothing is left of the item. Persons and machines are named nowhere in the reading."""
     if isinstance(item, Discussion):
-        return _discussion(source, item, facts_of(item) if drafted else None)
-    facts = facts_of(item)
-    if facts is None:
-        return None
-    article = facts.document
-    lines = "\n".join(article_lines(article.title, article.blocks))
-    evidence = parse(lines if drafted else lines[:LONGEST_TEXT])
-    symptom, resolution, resolved_by = of_document(article)
+        facts = facts_of(item) if drafted else None
+        told = discussion_without_persons(_with_short_messages(item))
+        title, url, texts = told.title, told.url, [message.text for message in told.messages]
+        whole = _start((title, *texts))
+        evidence = parse(whole)
+        symptom, resolution, resolved_by = of_discussion(told, evidence)
+    else:
+        facts = facts_of(item)
+        if facts is None:
+            return None
+        article = facts.document
+        title, url, texts = article.title, article.url, [block.text for block in article.blocks]
+        lines = "\n".join(article_lines(title, article.blocks))
+        whole = lines[:LONGEST_TEXT]
+        evidence = parse(lines if drafted else whole)
+        symptom, resolution, resolved_by = of_document(article)
+        facts = replace(facts, evidence=evidence) if drafted else None
+    run = evidence.run
+    versions = {name: fact.exact for name, fact in sorted(evidence.versions.items()) if fact.exact is not None}
     thread = Thread(
         source=source,
         key=key_of(item),
-        url=article.url,
-        title=article.title,
-        language=language_of(lines[:LONGEST_TEXT]),
+        url=url,
+        title=title,
+        language=language_of(whole),
         digest=digest_of(item),
         updated=item.updated,
         origin=item.origin,
         symptom=symptom,
         resolution=resolution,
         resolved_by=resolved_by,
-    )
-    passages = tuple(_passages(article.title, [block.text for block in article.blocks]))
-    return Reading(
-        thread=_with_facts(thread, evidence),
-        passages=passages,
-        facts=replace(facts, evidence=evidence) if drafted else None,
-    )
-
-
-def _discussion(source: str, item: Discussion, facts: Facts | None) -> Reading:
-    digest = digest_of(item)
-    item = discussion_without_persons(_with_short_messages(item))
-    texts = [message.text for message in item.messages]
-    whole = _start((item.title, *texts))
-    evidence = parse(whole)
-    symptom, resolution, resolved_by = of_discussion(item, evidence)
-    thread = Thread(
-        source=source,
-        key=item.key,
-        url=item.url,
-        title=item.title,
-        language=language_of(whole),
-        digest=digest,
-        updated=item.updated,
-        origin=item.origin,
-        symptom=symptom,
-        resolution=resolution,
-        resolved_by=resolved_by,
-    )
-    return Reading(thread=_with_facts(thread, evidence), passages=tuple(_passages(item.title, texts)), facts=facts)
-
-
-def _with_facts(thread: Thread, evidence: Evidence) -> Thread:
-    run = evidence.run
-    versions = {name: fact.exact for name, fact in sorted(evidence.versions.items()) if fact.exact is not None}
-    return replace(
-        thread,
         framework=run.framework.value if run.framework else "",
         algorithm=run.algorithm.value if run.algorithm else "",
         model_family=run.model_family.value if run.model_family else "",
         signals=tuple(sorted({signal.kind for signal in evidence.signals})),
         versions=MappingProxyType(versions),
     )
+    return Reading(thread=thread, passages=tuple(_passages(title, texts)), facts=facts)
 
 
 def _with_short_lines(item: Raw | Discussion) -> Raw | Discussion:

@@ -6,11 +6,12 @@ nobody says what resolved a discussion, it has no resolution.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 
-from trainmedic.ingest.drafts.sections import section_of
-from trainmedic.ingest.items import Block, Discussion, Document, Message, shortened
+from trainmedic.ingest.drafts.sections import by_section
+from trainmedic.ingest.items import Discussion, Document, Message, shortened
 from trainmedic.ingest.read.markdown import tokens
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
@@ -82,8 +83,7 @@ def answer_of(discussion: Discussion) -> int | None:
 def of_document(document: Document) -> tuple[tuple[Quote, ...], tuple[Quote, ...], Role | None]:
     """(symptom, resolution, who resolved it) of a write-up, by its headings."""
     title = Quote(text=_cut(document.title), role="author")
-    seen = _quotes(_below(document.blocks, "symptom"))
-    causes, fixes = _quotes(_below(document.blocks, "cause")), _quotes(_below(document.blocks, "fix"))
+    seen, causes, fixes = (_quotes(document, section) for section in ("symptom", "cause", "fix"))
     resolution = (*causes[:1], *fixes[:2])
     return (title, *seen[:2]), resolution, "author" if resolution else None
 
@@ -149,20 +149,11 @@ def _failure(message: Message, evidence: Evidence, end: int) -> tuple[Quote, ...
     return (Quote(text=_cut(" ".join(text.split())), role="reporter"),) if text.strip() else ()
 
 
-def _below(blocks: Sequence[Block], section: str) -> Iterator[str]:
-    """The texts below the headings of a section."""
-    inside = section == "symptom"
-    for block in blocks:
-        if block.kind == "heading":
-            named = section_of(block.text)
-            inside = inside if named is None else named == section
-        elif inside and block.kind != "code":
-            yield block.text
-
-
-def _quotes(texts: Iterator[str]) -> tuple[Quote, ...]:
-    listed = (Quote(text=_cut(sentence), role="author") for text in texts for sentence in sentences(text))
-    return tuple(quote for quote, _ in zip(listed, range(MOST_QUOTES), strict=False))
+def _quotes(document: Document, section: str) -> tuple[Quote, ...]:
+    """The first sentences below the headings of a section."""
+    told = (b.text for named, b in by_section(document.blocks) if named == section and b.kind in ("text", "item"))
+    listed = (Quote(text=_cut(sentence), role="author") for text in told for sentence in sentences(text))
+    return tuple(islice(listed, MOST_QUOTES))
 
 
 def _cut(text: str) -> str:

@@ -2,8 +2,7 @@
 
 ``python -m trainmedic.ingest.tools.extract --checkout DIR --framework openrlhf --tag v0.8.11`` reads one release from a
 git checkout (bare or not, shallow is enough) and adds it to that framework's file. ``--wheel FILE`` instead of checkout
-and tag reads it from a package. ``--compare`` only reports how it differs from what is stored. ``--table FILE`` writes
-the table of canonical settings for the documentation.
+and tag reads it from a package. ``--compare`` only reports how it differs from what is stored.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from pathlib import Path
 
 from trainmedic.ingest.tools.extract_source import GitTree, WheelTree
 from trainmedic.ingest.tools.extract_store import Book, Entry, read, write
-from trainmedic.ingest.tools.extract_table import settings_table
 from trainmedic.ingest.tools.option_sources import FRAMEWORKS, extract, with_options_of
 from trainmedic.kb.versions import bare
 
@@ -62,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m trainmedic.ingest.tools.extract", description=__doc__)
     parser.add_argument("--checkout", type=Path, help="a git checkout or git directory of the framework")
     parser.add_argument("--wheel", type=Path, help="a wheel of the framework, instead of a checkout and a tag")
-    parser.add_argument("--framework", choices=sorted(FRAMEWORKS))
+    parser.add_argument("--framework", choices=sorted(FRAMEWORKS), required=True)
     parser.add_argument("--tag", help="the release tag to read")
     parser.add_argument(
         "--also", nargs=3, metavar=("FRAMEWORK", "DIR", "TAG"), help="a framework whose options it takes as well"
@@ -74,25 +72,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="a submodule of the checkout, and a repository with its commit",
     )
     parser.add_argument("--compare", action="store_true", help="report the differences, write nothing")
-    parser.add_argument("--table", type=Path, help="write the table of canonical settings (Markdown)")
     parser.add_argument("--data", type=Path, default=DATA, help="folder of the catalogue files")
     args = parser.parse_args(argv)
-    if args.framework and (args.wheel or (args.checkout and args.tag)):
-        inner = {args.submodule[0]: Path(args.submodule[1])} if args.submodule else None
-        tree = WheelTree(args.wheel) if args.wheel else GitTree(args.checkout, args.tag, inner)
-        if args.compare:
-            stored = read(args.data / args.framework / "options.json").releases.get(release_of(tree.tag), {})
-            found = extract(tree, args.framework)
-            lines = differences(stored, found)
-            sys.stdout.write(f"{len(stored)} stored, {len(found)} found, {len(lines)} differences\n")
-            sys.stdout.write("".join(f"{line}\n" for line in lines))
-        else:
-            also = (args.also[0], GitTree(Path(args.also[1]), args.also[2])) if args.also else None
-            sys.stdout.write(f"{add_release(tree, args.framework, args.data, also).name}\n")
-    elif not args.table:
-        parser.error("give --framework with --checkout and --tag or with --wheel, or --table")
-    if args.table:
-        args.table.write_text(settings_table(), encoding="utf-8")
+    if not (args.wheel or (args.checkout and args.tag)):
+        parser.error("give --checkout and --tag, or --wheel")
+    inner = {args.submodule[0]: Path(args.submodule[1])} if args.submodule else None
+    tree = WheelTree(args.wheel) if args.wheel else GitTree(args.checkout, args.tag, inner)
+    if args.compare:
+        stored = read(args.data / args.framework / "options.json").releases.get(release_of(tree.tag), {})
+        found = extract(tree, args.framework)
+        lines = differences(stored, found)
+        sys.stdout.write(f"{len(stored)} stored, {len(found)} found, {len(lines)} differences\n")
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+    else:
+        also = (args.also[0], GitTree(Path(args.also[1]), args.also[2])) if args.also else None
+        sys.stdout.write(f"{add_release(tree, args.framework, args.data, also).name}\n")
     return 0
 
 

@@ -25,28 +25,15 @@ _LOGGED = frozenset({"warn", "warning", "warning_once", "error", "exception", "c
 _LOGGED_ON_RANK_0 = frozenset({"warning_rank0", "warning_rank0_once", "error_rank0", "warning_on_rank_0"})
 _CHECKS = frozenset({"_check", "_check_value", "_check_type", "_assert"})
 _PYTHON = (
-    "object has no attribute",
-    "got an unexpected keyword argument",
-    "No module named",
-    "object is not callable",
-    "object is not subscriptable",
-    "is not defined",
-    "unhashable type",
+    *("object has no attribute", "got an unexpected keyword argument", "No module named", "object is not callable"),
+    *("object is not subscriptable", "is not defined", "unhashable type"),
 )
 """What Python says itself: a library that raises it again is not what is meant."""
 _PRINTED = ("warning", "[warning", "error", "[error", "unsloth:", "failed", "**** ")
-_NEGATED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Lt: ast.GtE,
-    ast.GtE: ast.Lt,
-    ast.Gt: ast.LtE,
-    ast.LtE: ast.Gt,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
+_OPPOSITES: tuple[tuple[type[ast.cmpop], type[ast.cmpop]], ...] = (
+    *((ast.Eq, ast.NotEq), (ast.Lt, ast.GtE), (ast.Gt, ast.LtE), (ast.Is, ast.IsNot), (ast.In, ast.NotIn)),
+)
+_NEGATED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {**dict(_OPPOSITES), **{no: yes for yes, no in _OPPOSITES}}
 _LEAVING = (ast.Return, ast.Continue, ast.Break)
 
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from trainmedic.ingest.defects.history import History, package_of
 from trainmedic.ingest.tools.extract_message_source import Message, messages_of
+from trainmedic.ingest.tools.history import History, package_of
 from trainmedic.kb.error_messages.packages import Package, names, package, skipped
 from trainmedic.kb.error_messages.template import anchors, skeleton
 from trainmedic.kb.versions import version_key
@@ -77,15 +77,11 @@ def git_releases(checkout: Path, name: str) -> Iterator[Release]:
         for line in history.git("ls-tree", "-r", tag).splitlines():
             description, _, path = line.partition("\t")
             files[path] = description.split()[2]
-        yield Release(version, files, _reader(checkout, files))
+        yield Release(version, files, partial(_blob, history, files))
 
 
-def _reader(checkout: Path, files: Files) -> Callable[[str], str]:
-    def read(path: str) -> str:
-        command = ["git", "-C", str(checkout), "cat-file", "blob", files[path]]
-        return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False).stdout
-
-    return read
+def _blob(history: History, files: Files, path: str) -> str:
+    return history.git("cat-file", "blob", files[path])
 
 
 def wheel_releases(folder: Path, about: Package) -> Iterator[Release]:

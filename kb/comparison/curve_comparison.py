@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from trainmedic.kb.model.evidence import Evidence, Metric
-from trainmedic.kb.parse.metrics import is_outcome, median
+from trainmedic.kb.parse.logs.metrics import is_outcome, median
 
 COMPARED = ("loss", "grad_norm", "learning_rate")
 """Metrics that come first; the learning rate is no outcome, but its curve shows another schedule."""

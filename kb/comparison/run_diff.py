@@ -23,7 +23,7 @@ from trainmedic.kb.model.evidence import Evidence, Signal
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Report, Text
 from trainmedic.kb.model.run import Option, RunConfig, Setting, VersionFact
-from trainmedic.kb.parse.signal_kinds import BENIGN
+from trainmedic.kb.parse.logs.signal_kinds import BENIGN
 
 RANKS = {"error": 0, "defect": 1, "origin": 2, "warning": 3, "possible": 4, "default": 5, "info": 6}
 """Order of the effects of differences that explain the symptom equally well."""

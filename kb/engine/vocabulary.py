@@ -8,7 +8,7 @@ from functools import cache
 
 from trainmedic.kb.engine.facts import WORDS
 from trainmedic.kb.frameworks.canonical import SETTINGS
-from trainmedic.kb.parse.signal_kinds import KINDS
+from trainmedic.kb.parse.logs.signal_kinds import KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from trainmedic.kb.error_messages.tables import LOGGED, Entry, Place
 from trainmedic.kb.model.evidence import Evidence, Traceback
 from trainmedic.kb.model.place import Source, Span
 from trainmedic.kb.model.run import RunConfig
-from trainmedic.kb.parse.readers.traceback_ import process_prefix
+from trainmedic.kb.parse.logs.tracebacks import process_prefix
 
 MOST_MATCHES = 8
 _NAME_CHARACTERS = frozenset("_.")

@@ -50,7 +50,7 @@ class Traceback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """Something a log, traceback or the user's words show. ``kind`` is one of `kb.parse.signal_kinds.KINDS`.
+    """Something a log, traceback or the user's words show. ``kind`` is one of `kb.parse.logs.signal_kinds.KINDS`.
 
     ``stated`` is True where the user only said so in prose (weaker than a log line that shows it). ``observed`` is what
     the numbers of the log are, where they show it.

@@ -3,62 +3,70 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
-from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.mentions import Line, framework_of, framework_of_log
 from trainmedic.kb.language import is_sentence
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Call, Evidence, InputReceipt, Problem, Receipt, Row, Traceback
-from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.kb.model.run import Option, Region, RunConfig, VersionFact
-from trainmedic.kb.parse import completeness, device_counts, runs, signals
-from trainmedic.kb.parse.intake import Loaded, load
-from trainmedic.kb.parse.progress import ReadingProgress
-from trainmedic.kb.parse.readers import (
-    argv,
-    dump,
-    error_lines,
-    fragments,
-    lock_files,
-    rows,
-    shell,
-    traceback_,
-    versions,
-)
-from trainmedic.kb.parse.segment import Block, segment
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.run import Region, RunConfig, VersionFact
+from trainmedic.kb.parse import runs
+from trainmedic.kb.parse.logs import error_lines, rows, signals, tracebacks
+from trainmedic.kb.parse.readers import argv, dump, lock_files, shell, versions
+from trainmedic.kb.parse.said import device_counts, fragments
 from trainmedic.kb.parse.source import Limits, Piece, Reading
+from trainmedic.kb.parse.text import completeness
+from trainmedic.kb.parse.text.intake import Loaded, load
+from trainmedic.kb.parse.text.progress import ReadingProgress
+from trainmedic.kb.parse.text.segment import Block, segment
 
 if TYPE_CHECKING:
-    from trainmedic.kb.parse.prose import ProseFacts
+    from trainmedic.kb.parse.said.prose import ProseFacts
 
-_READERS = ("yaml", "json", "python", "toml", "ini", "dump")
+_READERS = {
+    "yaml": "yaml_file",
+    "json": "json_file",
+    "python": "python_script",
+    "toml": "toml_file",
+    "ini": "ini_file",
+    "dump": "dump",
+}
 _CONFIGURING = ("command", "yaml", "json", "python", "toml", "ini")
 _QUOTED_IN_SENTENCES = ("log", "command", "python")
 _ERROR_NAME = regex(r"\b[A-Za-z_.]{0,80}(?:Error|Exception|Warning)\b")
-_LOGGED = ("log", "metrics", "prose", "dump")
+_LOGGED = ("log", "metrics", "dump")
+_HOLD_ROWS = (*_LOGGED, "prose", "json")
 _WRITTEN = (".txt", ".md", ".markdown", ".rst", ".docx", ".html")
 _MOST_PROBLEMS = 200
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Facts:
-    progress: ReadingProgress
-    units: list[runs.Unit] = field(default_factory=list)
-    regions: list[Region] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
-    tracebacks: list[Traceback] = field(default_factory=list)
-    listed: list[VersionFact] = field(default_factory=list)
-    prose: list[ProseFacts] = field(default_factory=list)
-    said: list[Line] = field(default_factory=list)
-    logs: list[Piece] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    comments: list[ProseFacts] = field(default_factory=list)
+    """What a stretch of text says. ``traced``: where exceptions are looked for, and whether only quoted ones are."""
+
+    units: tuple[runs.Unit, ...] = ()
+    regions: tuple[Region, ...] = ()
+    rows: tuple[Row, ...] = ()
+    traced: tuple[tuple[Piece, bool], ...] = ()
+    listed: tuple[VersionFact, ...] = ()
+    prose: tuple[ProseFacts, ...] = ()
+    comments: tuple[ProseFacts, ...] = ()
+    said: tuple[Line, ...] = ()
+    logs: tuple[Piece, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    calls: tuple[Call, ...] = ()
+
+
+def _joined(parts: Sequence[_Facts]) -> _Facts:
+    names = [each.name for each in fields(_Facts)]
+    return _Facts(**{name: tuple(chain.from_iterable(getattr(part, name) for part in parts)) for name in names})
 
 
 def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limits | None = None) -> Evidence:
@@ -68,72 +76,82 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
     receipt lists what was not read.
     """
     limits = limits or Limits()
-    sizes = [len(content) for content in (question, *(attachment.content for attachment in attachments))]
-    found = _Facts(progress=ReadingProgress(sum(sizes)))
+    inputs = [(None, question), *((each.name, each.content) for each in attachments[: limits.attachments])]
+    progress = ReadingProgress(sum(len(content) for content in (question, *(each.content for each in attachments))))
+    parts: list[_Facts] = []
+    loads: list[Loaded] = []
     receipts: list[InputReceipt] = []
-    sources: list[Source] = []
-    masked: Counter[str] = Counter()
     budget = limits.total
-    for name, content in ((None, question), *((a.name, a.content) for a in attachments[: limits.attachments])):
+    for name, content in inputs:
         loaded = load(name, content, limits, budget)
         budget = max(0, budget - sum(len(part.text) for part in loaded.parts))
-        kind = _read(loaded, name, found)
-        masked.update(dict(loaded.masked))
-        found.problems.extend(loaded.problems)
-        sources.append(loaded.source)
-        receipts.append(_receipt(loaded, kind))
+        kinds: Counter[str] = Counter()
+        for part in loaded.parts:
+            parts += _part(part, name, progress, kinds)
+        parts.append(_Facts(problems=loaded.problems))
+        loads.append(loaded)
+        receipts.append(_receipt(loaded, kinds))
     for left in attachments[limits.attachments :]:
-        receipts.append(_unread(left, limits, found))
-    known_good = {fact.package: fact for one in reversed(found.prose) for fact in one.known_good}
-    facts = _versions(found, known_good)
-    printed = framework_of(found.tracebacks) or framework_of_log(found.rows)
-    words = runs.Words(_words(sources[0].text, found.regions), found.said, printed)
-    configured = runs.join(found.units, words, facts)
-    facts = _with_inferred(facts, configured[0])
-    configured = (_with_devices(configured[0], found), *configured[1:])
+        note = f"only the first {limits.attachments} attachments are read"
+        problem = Problem(code="too_many", message=f"{left.name} was not read: {note}")
+        parts.append(_Facts(problems=(problem,)))
+        receipts.append(
+            InputReceipt(
+                name=left.name, kind="unread", bytes=len(left.content), lines=0, read=False, truncated=True, note=note
+            )
+        )
+    masked: Counter[str] = Counter()
+    for loaded in loads:
+        masked.update(dict(loaded.masked))
+    facts = _joined(parts)
+    receipt = Receipt(
+        inputs=tuple(receipts), masked=tuple(sorted(masked.items())), problems=facts.problems[:_MOST_PROBLEMS]
+    )
+    return _evidence(facts, loads, receipt)
+
+
+def _evidence(facts: _Facts, loads: Sequence[Loaded], receipt: Receipt) -> Evidence:
+    question = loads[0].source.text
+    raised = _tracebacks(facts.traced)
+    known_good = {fact.package: fact for one in reversed(facts.prose) for fact in one.known_good}
+    stated = _versions(facts, known_good)
+    printed = framework_of(raised) or framework_of_log(facts.rows)
+    words = runs.Words(_words(question, facts.regions), facts.said, printed)
+    first, *others = runs.join(facts.units, words, stated)
+    stated = _with_inferred(stated, first)
+    first = _with_devices(first, facts)
     return Evidence(
-        question=sources[0].text,
-        runs=configured,
-        rows=tuple(found.rows),
-        tracebacks=tuple(found.tracebacks),
+        question=question,
+        runs=(first, *others),
+        rows=facts.rows,
+        tracebacks=tuple(raised),
         signals=signals.signals(
-            found.rows,
-            found.tracebacks,
-            found.logs,
-            [signal for facts in found.prose for signal in facts.signals],
-            peak_learning_rate=_peak(configured[0]),
+            facts.rows,
+            raised,
+            facts.logs,
+            [signal for one in facts.prose for signal in one.signals],
+            peak_learning_rate=_peak(first),
         ),
-        versions=facts,
-        regions=tuple(found.regions),
-        sources=tuple(sources),
-        receipt=Receipt(
-            inputs=tuple(receipts),
-            masked=tuple(sorted(masked.items())),
-            problems=tuple(found.problems[:_MOST_PROBLEMS]),
-        ),
-        calls=tuple(found.calls),
-        remedies=tuple(remedy for one in found.prose for remedy in one.remedies),
-        comparisons=tuple(change for one in found.prose for change in one.comparisons),
+        versions=stated,
+        regions=facts.regions,
+        sources=tuple(loaded.source for loaded in loads),
+        receipt=receipt,
+        calls=facts.calls,
+        remedies=tuple(remedy for one in facts.prose for remedy in one.remedies),
+        comparisons=tuple(change for one in facts.prose for change in one.comparisons),
         known_good=MappingProxyType(dict(sorted(known_good.items()))),
     )
 
 
-def _read(loaded: Loaded, name: str | None, found: _Facts) -> str:
-    """Read one input's parts; returns its kind for the receipt."""
-    kinds: Counter[str] = Counter()
-    for part in loaded.parts:
-        blocks = segment(part, name=name)
-        found.listed.extend(lock_files.read(part) or versions.read(part))
-        found.tracebacks.extend(traceback_.read(part))
-        for block in blocks:
-            kinds[block.kind] += len(block.piece.text)
-            _block(block, found, log=name is not None and block.kind == "log")
-            if name is None and (sentence := around(block)) is not None:
-                found.prose.append(_prose_reader().read(sentence))
-        found.progress.finish(len(part.text))
-    if name is None:
-        return "question"
-    return kinds.most_common(1)[0][0] if kinds else "text"
+def _part(part: Piece, name: str | None, progress: ReadingProgress, kinds: Counter[str]) -> Iterator[_Facts]:
+    """What a part of an input says; counts the characters of each kind of text."""
+    yield _Facts(listed=lock_files.read(part) or versions.read(part), traced=((part, False),))
+    for block in segment(part, name=name):
+        kinds[block.kind] += len(block.piece.text)
+        yield from _block(block, progress, log=name is not None and block.kind == "log")
+        if name is None and (sentence := around(block)) is not None:
+            yield _Facts(prose=(_lazy("said.prose").read(sentence),))
+    progress.finish(len(part.text))
 
 
 def around(block: Block) -> Piece | None:
@@ -149,19 +167,14 @@ def around(block: Block) -> Piece | None:
     return piece if is_sentence(piece.text) else None
 
 
-def _reader(kind: str) -> Callable[[Piece], Reading]:
-    """The reader of one format, loaded when the first text of it comes: a check of one script has no use for the rest.
-
-    Each reader is a module of `kb.parse.readers`; one named like a module of Python has a ``_`` behind its name.
-    """
-    name = kind if kind == "dump" else f"{kind}_"
-    read: Callable[[Piece], Reading] = import_module(f"trainmedic.kb.parse.readers.{name}").read
-    return read
+def _lazy(name: str) -> Any:
+    """A module below this package, loaded when the first text for it comes: most checks need few of them."""
+    return import_module(f"trainmedic.kb.parse.{name}")
 
 
-def _prose_reader() -> ModuleType:
-    # Loaded on first use, like the readers: a check of one script must not compile its patterns.
-    return import_module("trainmedic.kb.parse.prose")
+def _read(kind: str, piece: Piece) -> Reading:
+    reading: Reading = _lazy(f"readers.{_READERS[kind]}").read(piece)
+    return reading
 
 
 def _comments_tell(text: str) -> bool:
@@ -171,95 +184,74 @@ def _comments_tell(text: str) -> bool:
     return any(name in numbered for name in ("gpu", *versions.PACKAGES))
 
 
-def _block(block: Block, found: _Facts, *, log: bool) -> None:
+def _block(block: Block, progress: ReadingProgress, *, log: bool) -> Iterator[_Facts]:
     piece, kind = block.piece, block.kind
     if not block.closed:
         message = "a code block is opened and never closed; read to the end"
-        found.problems.append(Problem(code="unclosed_fence", message=message, span=piece.span(0, 0)))
-    if kind in _LOGGED or kind == "json":
-        read, problems = rows.read(piece, found.progress.within)
-        found.rows.extend(read)
-        found.problems.extend(problems)
+        yield _Facts(problems=(Problem(code="unclosed_fence", message=message, span=piece.span(0, 0)),))
+    if kind in _HOLD_ROWS:
+        logged, problems = rows.read(piece, progress.within)
+        yield _Facts(rows=logged, problems=problems, logs=(piece,) if kind in _LOGGED else ())
     if kind == "prose":
-        found.prose.append(_prose_reader().read(piece))
-        # A name without an ending is that of an earlier message.
-        if piece.source is not None and (piece.source.lower().endswith(_WRITTEN) or "." not in piece.source):
-            found.said += _lines(piece)
+        yield from _prose(piece)
     elif kind in _CONFIGURING and _comments_tell(piece.text):
-        found.comments.append(_prose_reader().comments(piece))
-    if kind in ("log", "dump", "metrics"):
-        found.logs.append(piece)
-    if kind == "prose" and (options := _quoted(piece, found)):
-        quoted = replace(_region(kind, piece), options=options)
-        anchor = replace(options[0].key_span, default=True)
-        found.units.append(runs.Unit(region=quoted, anchor=anchor, role="fragment"))
+        yield _Facts(comments=(_lazy("said.prose").comments(piece),))
     if kind in ("log", "prose"):
-        found.tracebacks.extend(error_lines.read(piece, found.tracebacks))
-        _repeated(block, found)
+        yield _Facts(traced=((piece, True),))
+        # what Hydra and Megatron repeat is often the only trace of the command
+        if (repeated := dump.overrides(piece) or dump.arguments(piece)) is not None:
+            yield _unit(replace(block, kind="dump", piece=repeated[0]), repeated[1])
     if kind == "command":
-        _commands(block, found)
+        yield from _commands(block, progress)
     elif kind in _READERS:
-        reading = _reader(kind)(piece)
-        found.problems.extend(reading.problems)
-        found.calls.extend(reading.calls)
-        _unit(block, reading, found)
+        reading = _read(kind, piece)
+        yield _Facts(problems=reading.problems, calls=reading.calls)
+        yield _unit(block, reading)
     else:
-        if log and kind == "log":
-            _logged_config(block, found)
+        if log and (reading := dump.read(piece)).options:
+            yield _unit(replace(block, kind="dump"), reading)
         if kind == "log":
-            _started(block, argv.read(piece), found, from_log=True)
-        found.regions.append(_region(kind, piece))
+            yield from _started(block, argv.read(piece), from_log=True)
+        yield _Facts(regions=(_region(kind, piece),))
 
 
-def _quoted(piece: Piece, found: _Facts) -> tuple[Option, ...]:
-    """The options that a sentence quotes; Python in inline code counts only if nothing else is quoted."""
+def _prose(piece: Piece) -> Iterator[_Facts]:
+    # A name without an ending is that of an earlier message.
+    written = piece.source is not None and (piece.source.lower().endswith(_WRITTEN) or "." not in piece.source)
+    yield _Facts(prose=(_lazy("said.prose").read(piece),), said=tuple(_lines(piece)) if written else ())
     options = fragments.read(piece)
     for code in fragments.inline_calls(piece):
-        reading = _reader("python")(code)
-        found.calls.extend(reading.calls)
-        options = options or reading.options
-    return options
+        reading = _read("python", code)
+        yield _Facts(calls=reading.calls)
+        options = options or reading.options  # Python in inline code counts only if nothing else is quoted
+    if options:
+        quoted = replace(_region("prose", piece), options=options)
+        anchor = replace(options[0].key_span, default=True)
+        yield _Facts(units=(runs.Unit(region=quoted, anchor=anchor, role="fragment"),))
 
 
-def _lines(piece: Piece) -> list[Line]:
+def _lines(piece: Piece) -> Iterator[Line]:
     """The lines of prose as the user's source has them, so that columns are right."""
     lines = piece.text.split("\n")
     taken = piece.prefixes or (" " * (piece.column - 1), *([""] * (len(lines) - 1)))
-    return [
-        (piece.source, number, before + line)
-        for number, (before, line) in enumerate(zip(taken, lines, strict=False), piece.line)
-    ]
-
-
-def _logged_config(block: Block, found: _Facts) -> None:
-    reading = dump.read(block.piece)
-    if reading.options:
-        _unit(replace(block, kind="dump"), reading, found)
-
-
-def _repeated(block: Block, found: _Facts) -> None:
-    """The overrides that Hydra repeats when a job fails, the arguments that Megatron prints: often the only trace of
-    the command."""
-    repeated = dump.overrides(block.piece) or dump.arguments(block.piece)
-    if repeated is not None:
-        place, reading = repeated
-        _unit(replace(block, kind="dump", piece=place), reading, found)
+    for number, (before, line) in enumerate(zip(taken, lines, strict=False), piece.line):
+        yield piece.source, number, before + line
 
 
 def _region(kind: str, piece: Piece, reading: Reading | None = None) -> Region:
     reading = reading or Reading()
-    last = piece.position(len(piece.text.rstrip()))[0]
     return Region(
         kind=kind,
         source=piece.source,
         start_line=piece.line,
-        end_line=last,
+        end_line=piece.position(len(piece.text.rstrip()))[0],
         options=reading.options,
         partial=reading.partial,
     )
 
 
-def _unit(block: Block, reading: Reading, found: _Facts) -> None:
+def _unit(block: Block, reading: Reading) -> _Facts:
+    """The region of a configuration, and the unit that it is of a run if it holds any options."""
     region = _region(block.kind, block.piece, reading)
     role = runs.role_of(block.kind, reading.options)
     if role in ("deepspeed", "accelerate", "checkpoint"):
@@ -267,29 +259,29 @@ def _unit(block: Block, reading: Reading, found: _Facts) -> None:
         region = replace(region, options=options)
     if not block.closed:
         region = replace(region, partial=True)
-    found.regions.append(region)
-    if role:
-        place = reading.options[0].key_span
-        anchor, elided = replace(place, default=True), completeness.elided(block.piece)
-        found.units.append(runs.Unit(region=region, anchor=anchor, role=role, name=block.name, elided=elided))
+    if not role:
+        return _Facts(regions=(region,))
+    anchor, elided = replace(reading.options[0].key_span, default=True), completeness.elided(block.piece)
+    unit = runs.Unit(region=region, anchor=anchor, role=role, name=block.name, elided=elided)
+    return _Facts(regions=(region,), units=(unit,))
 
 
-def _commands(block: Block, found: _Facts) -> None:
+def _commands(block: Block, progress: ReadingProgress) -> Iterator[_Facts]:
     script = shell.read(block.piece)
-    found.problems.extend(script.problems)
+    yield _Facts(problems=script.problems)
     for name, content in script.files:
         for inner in segment(content, name=name):
-            _block(inner, found, log=False)
-    _started(block, script.commands, found, from_log=block.name.lower().endswith((".log", ".out", ".err")))
+            yield from _block(inner, progress, log=False)
+    yield from _started(block, script.commands, from_log=block.name.lower().endswith((".log", ".out", ".err")))
     if not script.commands:
         region = replace(_region("command", block.piece), options=script.exports)
-        found.regions.append(region)
+        yield _Facts(regions=(region,))
         if script.exports:
             place = replace(script.exports[0].key_span, default=True)
-            found.units.append(runs.Unit(region=region, anchor=place, role="env", name=block.name))
+            yield _Facts(units=(runs.Unit(region=region, anchor=place, role="env", name=block.name),))
 
 
-def _started(block: Block, commands: Iterable[shell.Command], found: _Facts, *, from_log: bool) -> None:
+def _started(block: Block, commands: Iterable[shell.Command], *, from_log: bool) -> Iterator[_Facts]:
     """The runs that commands start."""
     elided = completeness.elided(block.piece)
     for command in commands:
@@ -303,7 +295,6 @@ def _started(block: Block, commands: Iterable[shell.Command], found: _Facts, *, 
             launcher=command.launcher,
             partial=command.partial or not block.closed,
         )
-        found.regions.append(region)
         unit = runs.Unit(
             region=region,
             anchor=replace(command.entry.span if command.entry and command.entry.span else command.span, default=True),
@@ -313,7 +304,14 @@ def _started(block: Block, commands: Iterable[shell.Command], found: _Facts, *, 
             from_log=from_log,
             elided=elided,
         )
-        found.units.append(unit)
+        yield _Facts(regions=(region,), units=(unit,))
+
+
+def _tracebacks(traced: Iterable[tuple[Piece, bool]]) -> list[Traceback]:
+    found: list[Traceback] = []
+    for piece, only_quoted in traced:
+        found += list(error_lines.read(piece, found)) if only_quoted else tracebacks.read(piece)
+    return found
 
 
 def _words(question: str, regions: Iterable[Region]) -> str:
@@ -326,8 +324,9 @@ def _words(question: str, regions: Iterable[Region]) -> str:
     return "\n".join(lines)
 
 
-def _receipt(loaded: Loaded, kind: str) -> InputReceipt:
+def _receipt(loaded: Loaded, kinds: Counter[str]) -> InputReceipt:
     source = loaded.source
+    kind = "question" if source.name is None else kinds.most_common(1)[0][0] if kinds else "text"
     return InputReceipt(
         name=source.name,
         kind=kind if loaded.read else "binary",
@@ -337,13 +336,6 @@ def _receipt(loaded: Loaded, kind: str) -> InputReceipt:
         truncated=source.truncated,
         note=loaded.note,
     )
-
-
-def _unread(left: Attachment, limits: Limits, found: _Facts) -> InputReceipt:
-    note = f"only the first {limits.attachments} attachments are read"
-    found.problems.append(Problem(code="too_many", message=f"{left.name} was not read: {note}"))
-    size = len(left.content)
-    return InputReceipt(name=left.name, kind="unread", bytes=size, lines=0, read=False, truncated=True, note=note)
 
 
 def _versions(found: _Facts, known_good: Mapping[str, VersionFact]) -> dict[str, VersionFact]:

@@ -19,7 +19,7 @@ from trainmedic.kb.frameworks.recognise import recognise
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option, Origin, Recognised, Region, RunConfig, Unresolved, VersionFact
-from trainmedic.kb.parse.completeness import excerpt
+from trainmedic.kb.parse.text.completeness import excerpt
 
 _SCRIPTS_IDLE = r"(?:.*/)?(?:convert|merge|export|eval|infer|inference|test|serve|download|preprocess|prepare)\w*\.py"
 _SCRIPTS_TRAIN = (

@@ -1,13 +1,14 @@
 """Where text stands: `Piece` is a stretch of a source that a reader reads, `LineIndex` finds its lines.
 
 A text over `Limits` keeps its head (where a configuration is printed) and its tail (where it fails); the lines between
-are blank in `Source.text`, so every line number stays the user's. `kb.parse.intake` does that.
+are blank in `Source.text`, so every line number stays the user's. `kb.parse.text.intake` does that.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from trainmedic.kb.model.evidence import Call, Problem
@@ -28,6 +29,14 @@ class Limits:
     total: int = 8 * 1024 * 1024
 
 
+def numbered(text: str) -> Iterator[tuple[int, str]]:
+    """Each line with the offset at which it starts."""
+    offset = 0
+    for line in text.split("\n"):
+        yield offset, line
+        offset += len(line) + 1
+
+
 class LineIndex:
     """Offsets of a text → 1-based (line, column), in O(log lines) after one pass."""
 
@@ -43,9 +52,6 @@ class LineIndex:
 
     def start(self, line: int) -> int:
         return self.starts[line]
-
-    def __len__(self) -> int:
-        return len(self.starts)
 
     def position(self, offset: int) -> tuple[int, int]:
         """1-based (line, column) of ``offset``."""
@@ -119,16 +125,6 @@ class Piece:
             return self.column
         return 1 + len(self.prefixes[index]) if self.prefixes else 1
 
-    def anchor(self) -> Span:
-        """The place of evidence for a default: the empty span at the piece's start."""
-        return self.span(0, 0, default=True)
-
-    def line_span(self, number: int) -> Span:
-        """The span of the 0-based line ``number`` of the piece, without its line break."""
-        start = self.index.start(number)
-        end = self.index.start(number + 1) - 1 if number + 1 < len(self.index) else len(self.text)
-        return self.span(start, end)
-
     def cut(self, start: int, end: int) -> Piece:
         """``text[start:end]`` as a piece with its own position."""
         line, column = self.position(start)
@@ -136,6 +132,18 @@ class Piece:
         if self.prefixes:
             prefixes = self.prefixes[self.index.line(start) : self.index.line(end) + 1]
         return Piece(source=self.source, text=self.text[start:end], line=line, column=column, prefixes=prefixes)
+
+    def without(self, taken: Sequence[int]) -> Piece:
+        """Each line without so many characters at its front."""
+        lines = self.text.split("\n")
+        before = self.prefixes or ("",) * len(lines)
+        return Piece(
+            source=self.source,
+            text="\n".join(line[count:] for line, count in zip(lines, taken, strict=True)),
+            line=self.line,
+            column=self.column + taken[0],
+            prefixes=tuple(old + line[:count] for old, line, count in zip(before, lines, taken, strict=True)),
+        )
 
     def _written(self, start: int, end: int) -> str:
         part = self.text[start:end]

@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmedic.kb.errors import StoreError
+from trainmedic.kb.serialization import to_json
 from trainmedic.kb.store.lexical import tokens
 from trainmedic.kb.threads.engines import engine
-from trainmedic.kb.threads.thread import Thread, from_text, to_text
+from trainmedic.kb.threads.thread import Thread, from_text
 
 FILE = "threads.sqlite"
 FORMAT = "2"
@@ -121,7 +122,7 @@ class ThreadStore:
             _delete(connection, [entry.thread.id for entry in entries])
             for entry in entries:
                 thread = entry.thread
-                row = (thread.id, thread.source, thread.key, thread.digest, to_text(thread))
+                row = (thread.id, thread.source, thread.key, thread.digest, to_json(thread))
                 number = connection.execute(
                     "insert into threads (id, source, key, digest, data) values (?, ?, ?, ?, ?)", row
                 ).lastrowid

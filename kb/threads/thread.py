@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
-from trainmedic.kb.serialization import to_json
-
 Role = Literal["reporter", "maintainer", "author", "other"]
 """Who wrote a passage; ``author`` of a write-up."""
 
@@ -71,13 +69,8 @@ class Reported:
     threads: tuple[Thread, ...]
 
 
-def to_text(thread: Thread) -> str:
-    """The thread as JSON."""
-    return to_json(thread)
-
-
 def from_text(text: str) -> Thread:
-    """A thread from its JSON."""
+    """A thread from its JSON (`kb.serialization.to_json`)."""
     data: dict[str, Any] = json.loads(text)
     for name in ("symptom", "resolution"):
         data[name] = tuple(Quote(**quote) for quote in data[name])

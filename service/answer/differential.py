@@ -11,7 +11,7 @@ from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Status
 from trainmedic.kb.model.report_view import MissingView
 from trainmedic.kb.model.run import Recognised
-from trainmedic.kb.parse.signal_kinds import KINDS
+from trainmedic.kb.parse.logs.signal_kinds import KINDS
 from trainmedic.kb.projection import project
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import DifferentialNode, DifferentialView, ExcludedView, State, StatementView

@@ -19,7 +19,7 @@ from trainmedic.kb.model.report_view import (
     SettingView,
     SignalView,
 )
-from trainmedic.kb.parse.signal_kinds import KINDS
+from trainmedic.kb.parse.logs.signal_kinds import KINDS
 from trainmedic.kb.projection import project
 
 MAX_SETTINGS = 200

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trainmedic.kb.model.evidence import Evidence
-from trainmedic.kb.parse.signal_kinds import NON_FINITE
+from trainmedic.kb.parse.logs.signal_kinds import NON_FINITE
 from trainmedic.service.dialogue.vocabulary import phrases
 
 RECOGNISED = 3.0

@@ -13,7 +13,7 @@ from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.language import language_of, width
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.negation import RUN
-from trainmedic.kb.parse.signal_kinds import BENIGN
+from trainmedic.kb.parse.logs.signal_kinds import BENIGN
 from trainmedic.service.dialogue.domain import BAD_OUTPUT, domain_score, is_out_of_scope
 from trainmedic.service.dialogue.query import MAX_QUESTION, evidence_facts
 from trainmedic.service.dialogue.query_text import query_text

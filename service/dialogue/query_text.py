@@ -5,9 +5,9 @@ from __future__ import annotations
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
-from trainmedic.kb.parse.segment import segment
-from trainmedic.kb.parse.signal_kinds import BENIGN
+from trainmedic.kb.parse.logs.signal_kinds import BENIGN
 from trainmedic.kb.parse.source import Piece
+from trainmedic.kb.parse.text.segment import segment
 
 MAX_SIGNALS = 2
 """Signals that are put into words: those after the first two mostly follow from them."""

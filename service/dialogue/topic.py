@@ -8,7 +8,7 @@ from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.language import width
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
-from trainmedic.kb.parse.signal_kinds import BENIGN
+from trainmedic.kb.parse.logs.signal_kinds import BENIGN
 from trainmedic.service.dialogue.intent import Relation
 from trainmedic.service.dialogue.vocabulary import phrases
 

@@ -15,7 +15,7 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence, Remedy
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
 from trainmedic.kb.model.run import Recognised
-from trainmedic.kb.parse.signal_kinds import NON_FINITE
+from trainmedic.kb.parse.logs.signal_kinds import NON_FINITE
 from trainmedic.kb.threads.thread import Reported, SimilarThread
 from trainmedic.service.dialogue.intent import Intent
 from trainmedic.service.ranking.fix_values import FixValue, WrittenOptions, already_written, written_options

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 
 from trainmedic.kb.model.evidence import Evidence
-from trainmedic.kb.parse.error_template import template
+from trainmedic.kb.parse.logs.error_lines import template
 
 LENGTH = 16
 

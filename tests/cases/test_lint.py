@@ -12,8 +12,8 @@ import pytest
 
 from tests.cases.test_page import PAGE, case
 from tests.shipped import shipped_cases
-from trainmedic.ingest.authoring.case_lint import lint_case
 from trainmedic.ingest.authoring.lint import lint
+from trainmedic.ingest.authoring.page_lint import lint_case
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.model.case import Case

@@ -12,14 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.defects.values import defect
-from trainmedic.ingest.defects.candidates import candidates, is_fix
-from trainmedic.ingest.defects.harvest import harvest
-from trainmedic.ingest.defects.history import History
+from trainmedic.ingest.tools.harvest import candidates, harvest, is_fix, main
+from trainmedic.ingest.tools.history import History
 from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.pages.defect import defect_packages, load_defects
 from trainmedic.kb.versions import version_key
-from trainmedic.ui.cli import main
 
 CHECKOUTS = os.environ.get("TRAINMEDIC_CHECKOUTS", "")
 SAMPLE = 40
@@ -167,16 +165,16 @@ def test_the_command_harvests_checkouts(
 ) -> None:
     monkeypatch.setattr("trainmedic.kb.pages.defect.DEFECTS", tmp_path / "none")
     out = str(tmp_path / "c.jsonl")
-    assert main(["ingest", "defects", str(released.root), "--out", out]) == 0
-    assert "trl: " in capsys.readouterr().err
+    assert main([str(released.root), "--out", out]) == 0
+    assert "trl: " in capsys.readouterr().out
     assert len(Path(out).read_text(encoding="utf-8").splitlines()) == 2
-    assert main(["ingest", "defects", str(released.root), "--out", out, "--since", "2999-01-01"]) == 0
-    assert "trl: 0 new candidates" in capsys.readouterr().err
-    assert main(["ingest", "defects", str(released.root)]) == 2
-    assert main(["ingest", "defects", str(tmp_path / "absent"), "--out", out]) == 2
+    assert main([str(released.root), "--out", out, "--since", "2999-01-01"]) == 0
+    assert "trl: 0 new candidates" in capsys.readouterr().out
     (tmp_path / "peft").mkdir()
-    assert main(["ingest", "defects", str(tmp_path / "peft"), "--out", out]) == 2
-    assert main(["ingest", "defects", str(tmp_path / "somebody"), "--out", out]) == 2
+    with pytest.raises(SystemExit):
+        main([str(tmp_path / "peft"), "--out", out])
+    with pytest.raises(InvalidRequest):
+        main([str(tmp_path / "somebody"), "--out", out])
 
 
 def _sample() -> list[Defect]:

@@ -17,8 +17,9 @@ from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse import compressed, event_files
+from trainmedic.kb.parse.logs import event_files
 from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.parse.text import compressed
 from trainmedic.ui.chat.markdown import message_html
 from trainmedic.ui.present.slack_text import neutral, split_markdown
 

@@ -151,7 +151,7 @@ def test_there_are_at_least_150_concepts_and_each_finds_itself() -> None:
 
 
 def test_every_signal_of_the_glossary_is_a_signal_kind() -> None:
-    kinds = pytest.importorskip("trainmedic.kb.parse.signal_kinds").KINDS
+    kinds = pytest.importorskip("trainmedic.kb.parse.logs.signal_kinds").KINDS
     assert {signal for concept in GLOSSARY.concepts.values() for signal in concept.signals} <= set(kinds)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.ingest.reading import build
 from trainmedic.ingest import sources
-from trainmedic.ingest.drafts.build import build
 from trainmedic.ingest.drafts.copies import containment, distinct, shingles
 from trainmedic.ingest.drafts.store import load_drafts, page_path
 from trainmedic.ingest.items import Block, Document, Failure, Options, Raw
@@ -46,21 +46,17 @@ def test_a_draft_holds_the_whole_article_in_its_sections(tmp_path: Path) -> None
     assert page.index("### 现象") < page.index("torch_dtype 设为") < page.index("### 原因") < page.index("eps 下溢")
 
 
-def test_a_draft_says_what_the_article_is_about_and_promises_nothing(tmp_path: Path) -> None:
-    (made,) = build([raw()], tmp_path).written
+def test_a_draft_is_a_case_that_says_what_the_article_is_about_promises_nothing_and_is_not_published(
+    tmp_path: Path,
+) -> None:
+    (made,) = build([raw()], tmp_path, lambda document: ("some-case",)).written
     data = front(tmp_path / f"{made.id}.md")
-    assert data["frameworks"] == ["trl"]
-    assert data["evidence"] == "reported"
-    assert data["status"] == "draft"
+    assert (data["frameworks"], data["evidence"], data["status"]) == (["trl"], "reported", "draft")
+    assert data["related"] == ["some-case"]
     assert "loss_nan" in data["signals"]  # type: ignore[operator]
-
-
-def test_a_draft_loads_as_a_case_that_is_not_published(tmp_path: Path) -> None:
-    (made,) = build([raw()], tmp_path).written
     cases = load_cases((tmp_path,))
     assert [failure for failure in cases.failures if made.id in str(failure)] == []
-    assert made.id in {case.id for case in cases.cases}
-    assert made.id not in {case.id for case in cases.published}
+    assert made.id in {case.id for case in cases.cases} - {case.id for case in cases.published}
 
 
 def test_a_draft_that_a_reviewer_has_touched_is_left_alone(tmp_path: Path) -> None:
@@ -77,11 +73,6 @@ def test_the_same_article_twice_gives_one_draft(tmp_path: Path) -> None:
     summary = build([raw("a.txt"), raw("b.txt", TEXT + "转载补充一句。\n")], tmp_path)
     assert [made.origin for made in summary.written] == ["b.txt"]
     assert summary.copies == (("a.txt", "b.txt"),)
-
-
-def test_related_cases_are_named_in_the_draft(tmp_path: Path) -> None:
-    (made,) = build([raw()], tmp_path, lambda document: ("some-case",)).written
-    assert front(tmp_path / f"{made.id}.md")["related"] == ["some-case"]
 
 
 def test_a_draft_cannot_break_out_of_its_page(tmp_path: Path) -> None:
@@ -177,13 +168,3 @@ def test_a_draft_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     (made,) = build([raw()], tmp_path).written
     assert load_drafts(tmp_path) == (made,)
     assert page_path(tmp_path, made) == tmp_path / f"{made.id}.md"
-
-
-def test_every_field_quotes_the_lines_that_it_was_read_from(tmp_path: Path) -> None:
-    (made,) = build([raw()], tmp_path).written
-    assert made.values("framework") == ("trl",)
-    assert "trl 0.12.0" in made.values("version")
-    assert made.values("cause") == ("半精度下 Adam 的 eps 下溢。",)
-    for field in made.fields:
-        for passage in field.passages:
-            assert passage.text in "\n".join(made.lines[passage.first_line - 1 : passage.last_line])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.ingest.reading import clean
 from trainmedic.ingest.items import Document, Raw
 from trainmedic.ingest.read.blocks import blocks
-from trainmedic.ingest.read.clean import MIN_BATCH, clean, is_card
+from trainmedic.ingest.read.clean import MIN_BATCH, is_card
 from trainmedic.kb.language import language_of
 
 ARTICLE = """OpenRLHF 训练奖励模型时 loss 变为 NaN 的分析

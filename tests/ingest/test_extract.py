@@ -12,10 +12,7 @@ import pytest
 from trainmedic.ingest.tools.extract import differences, main
 from trainmedic.ingest.tools.extract_source import GitTree, WheelTree
 from trainmedic.ingest.tools.extract_store import Book, Entry, read, write
-from trainmedic.ingest.tools.extract_table import settings_table
 from trainmedic.ingest.tools.option_sources import FRAMEWORKS, extract
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def _git(folder: Path, *args: str) -> str:
@@ -494,15 +491,11 @@ def test_the_command_adds_and_compares(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_misuse_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
-        main([])
+        main(["--framework", "trl"])
     assert stopped.value.code == 2
-    assert "give --framework" in capsys.readouterr().err
+    assert "give --checkout and --tag" in capsys.readouterr().err
 
 
 def test_differences_are_listed() -> None:
     lines = differences({"a": entry(1, "X"), "b": entry(1, "X")}, {"b": entry(2, "Y"), "c": entry(1, "X")})
     assert lines == ["- a", "+ c", "~ b default: 1 -> 2", "~ b in: ['X'] -> ['Y']"]
-
-
-def test_the_documented_table_is_the_generated_one() -> None:
-    assert (ROOT / "docs" / "canonical-settings.md").read_text(encoding="utf-8") == settings_table()

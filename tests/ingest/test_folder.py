@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.ingest.reading import clean
 from trainmedic.ingest.items import Failure, Options, Raw
 from trainmedic.ingest.read import conversion
-from trainmedic.ingest.read.clean import clean
 from trainmedic.ingest.sources import source
 from trainmedic.kb.confined import Confined
 
@@ -162,10 +162,6 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes)
     (failure,) = written(tmp_path, name, content)
     assert isinstance(failure, Failure)
     assert (failure.origin, bool(failure.reason)) == (name, True)
-
-
-def test_an_empty_folder_is_named(tmp_path: Path) -> None:
-    assert [type(item) for item in read(tmp_path)] == [Failure]
 
 
 def test_an_archive_is_read_member_by_member_and_never_unpacked(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""From a draft to a published page: decisions, lint, duplicates, git, and the rule made of a write-up."""
+"""From a draft to a published page: decisions, lint, duplicates and git."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.shipped import shipped_cases, shipped_mechanisms
+from tests.ingest.reading import build
+from tests.shipped import shipped_cases
 from trainmedic.ingest.authoring.lint import Standards, lint
-from trainmedic.ingest.drafts.build import Related, build
 from trainmedic.ingest.drafts.page import TO_WRITE
 from trainmedic.ingest.items import Raw
 from trainmedic.ingest.review.desk import Desk
@@ -20,8 +20,7 @@ from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.errors import InvalidRequest, NotFound
 from trainmedic.kb.pages.case import load_cases
-from trainmedic.kb.pages.page import discover, read_page
-from trainmedic.kb.pages.rule import read_rule
+from trainmedic.kb.pages.page import discover
 from trainmedic.kb.parse.pipeline import parse
 
 NOW = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
@@ -84,18 +83,14 @@ DATALOADER = """# GRPO 训练时 dataloader 卡住
 """
 
 
-def about_kto(document: object) -> tuple[str, ...]:
-    return (BUILT_IN,)
-
-
-def drafted(folder: Path, *texts: str, related: Related = lambda document: ()) -> list[str]:
+def drafted(folder: Path, *texts: str) -> list[str]:
     raws = [Raw(origin=f"note-{n}.md", content=text, format="markdown") for n, text in enumerate(texts)]
-    return [build([raw], folder, related, source=raw.origin).written[0].id for raw in raws]
+    return [build([raw], folder, source=raw.origin).written[0].id for raw in raws]
 
 
 def desk(folder: Path, team: Path | None = None) -> Desk:
     cases = shipped_cases() if team is None or not team.exists() else load_cases((team,))
-    return Desk(folder, cases, shipped_mechanisms(), vocabulary(), team)
+    return Desk(folder, cases, vocabulary(), team)
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -128,7 +123,7 @@ def test_an_approved_draft_becomes_one_commit_of_the_teams_folder(tmp_path: Path
     case = next(case for case in load_cases((checkout,)).published if case.id == publication.id)
     assert (case.reviewed, case.status, case.no_rule) == ("2026-11-23", "published", "")
     assert [item.state for item in reviewer.queue()] == ["published"]
-    assert [commit.id for commit in reviewer.entry(made).history] == [publication.commit]
+    assert git(checkout, "log", "--format=%h") == publication.commit
 
 
 def test_a_section_in_one_language_is_shown_in_both(tmp_path: Path) -> None:
@@ -184,7 +179,7 @@ def test_an_edited_page_is_published_again_over_the_first(tmp_path: Path, checko
     reviewer.approve(made, NOW)
     second = reviewer.publish(made, NOW)
     assert second.path == first.path
-    assert len(reviewer.entry(made).history) == 2
+    assert len(git(checkout, "log", "--format=%h").splitlines()) == 2
     assert "batch of 1" in Path(second.path).read_text(encoding="utf-8")
 
 
@@ -240,7 +235,6 @@ def test_what_an_edit_brings_in_of_persons_and_secrets_is_not_published(tmp_path
     reviewer.approve(made, NOW)
     published = reviewer.publish(made, NOW)
     text = Path(published.path).read_text(encoding="utf-8") + git(checkout, "log")
-    text += reviewer.rule(made, "0.1.0")
     assert not [word for word in ("jane", "gpu-17", "10.12.0.7", "hf_AbCd") if word in text]
     assert "kto_trainer.py" in text
 
@@ -263,26 +257,18 @@ def test_an_unknown_draft_is_not_found_and_the_end_of_an_id_is_enough(tmp_path: 
         desk(tmp_path).entry("draft-of-nothing")
 
 
-def test_duplicates_are_proposed_with_the_reasons(tmp_path: Path) -> None:
-    first, again, error, _ = drafted(tmp_path, POST_MORTEM, POST_MORTEM + "\nSeen twice.\n", THREAD, DATALOADER)
-    likes = desk(tmp_path).entry(first).duplicates
-    reasons = {like.id: [reason.kind for reason in like.reasons] for like in likes if like.of == "draft"}
-    assert reasons == {again: ["text", "error"], error: ["error"]}
-
-
-def test_drafts_of_the_same_mechanism_are_proposed_to_each_other(tmp_path: Path) -> None:
-    first, other = drafted(tmp_path, POST_MORTEM, DATALOADER, related=about_kto)
+def test_a_draft_with_much_the_same_text_is_proposed(tmp_path: Path) -> None:
+    first, again, _, _ = drafted(tmp_path, POST_MORTEM, POST_MORTEM + "\nSeen twice.\n", THREAD, DATALOADER)
     (like,) = (like for like in desk(tmp_path).entry(first).duplicates if like.of == "draft")
-    assert (like.id, [reason.kind for reason in like.reasons]) == (other, ["mechanism"])
+    assert like.id == again
+    assert like.share > 0.9
 
 
 def test_a_case_that_cites_the_same_source_is_proposed(tmp_path: Path) -> None:
     case = next(case for case in shipped_cases().published if case.id == BUILT_IN)
     raw = Raw(origin="x", content=DATALOADER, format="markdown", url=f"{case.sources[0].url}#issuecomment-1")
     (draft,) = build([raw], tmp_path).written
-    assert (BUILT_IN, "source") in {
-        (like.id, reason.kind) for like in desk(tmp_path).entry(draft.id).duplicates for reason in like.reasons
-    }
+    assert (BUILT_IN, 1.0) in {(like.id, like.share) for like in desk(tmp_path).entry(draft.id).duplicates}
 
 
 def test_a_draft_is_merged_into_a_page_of_the_team(tmp_path: Path, checkout: Path) -> None:
@@ -298,15 +284,13 @@ def test_a_draft_is_merged_into_a_page_of_the_team(tmp_path: Path, checkout: Pat
     assert len(git(checkout, "log", "--format=%h").splitlines()) == 2
 
 
-def test_a_built_in_case_is_named_as_related_and_the_draft_stays(tmp_path: Path) -> None:
+def test_a_built_in_case_is_not_changed(tmp_path: Path) -> None:
     (made,) = drafted(tmp_path, POST_MORTEM)
-    reviewer = desk(tmp_path)
-    assert reviewer.merge(made, BUILT_IN, NOW).path == ""
-    entry = reviewer.entry(made)
-    assert case_of(entry.page)[0].related == (BUILT_IN,)
-    assert entry.review.state == "draft"
+    with pytest.raises(InvalidRequest, match="not a page of yours"):
+        desk(tmp_path).merge(made, BUILT_IN, NOW)
     with pytest.raises(NotFound):
-        reviewer.merge(made, "no-such-case", NOW)
+        desk(tmp_path).merge(made, "no-such-case", NOW)
+    assert desk(tmp_path).entry(made).review.state == "draft"
 
 
 def test_a_page_does_not_replace_another_one(tmp_path: Path) -> None:
@@ -321,9 +305,7 @@ def test_a_page_does_not_replace_another_one(tmp_path: Path) -> None:
 def test_a_teams_page_needs_less_than_a_built_in_one(tmp_path: Path) -> None:
     (made,) = drafted(tmp_path / "drafts", POST_MORTEM)
     reviewer = desk(tmp_path / "drafts", tmp_path / "pages")
-    entry = reviewer.entry(made)
-    assert entry.problems == ()
-    assert any(problem.startswith("sources: ") for problem in entry.missing)
+    assert reviewer.entry(made).problems == ()
     reviewer.approve(made, NOW)
     publication = reviewer.publish(made, NOW)
     cases, names = load_cases((tmp_path / "pages",)), {name for _, name in discover(tmp_path / "pages")}
@@ -375,18 +357,3 @@ def test_even_a_teams_page_needs_a_cause_known_words_and_its_evidence(
     if removed.startswith("### Cause"):
         text = text.replace("### How to confirm\n\nTo be written by the reviewer.\n", "")
     assert any(line.startswith(problem) for line in desk(tmp_path).edit(made, text, NOW))
-
-
-def test_a_rule_page_has_the_write_up_as_its_example(tmp_path: Path) -> None:
-    (made,) = drafted(tmp_path, POST_MORTEM, related=about_kto)
-    text = desk(tmp_path).rule(made, "0.1.0")
-    assert "⟦--vanilla_loss⟧ ⟦--micro_train_batch_size 1⟧" in text
-    assert "```text pip.txt\nopenrlhf==0.3.4\n```" in text
-    page_id = made.removeprefix("draft-")
-    rule, _ = read_rule(Path(f"{page_id}.md"), *read_page(text, f"{page_id}.md"))
-    assert rule.cases == (BUILT_IN,)
-
-
-def test_a_rule_page_of_a_write_up_without_configuration_is_the_skeleton(tmp_path: Path) -> None:
-    (made,) = drafted(tmp_path, THREAD)
-    assert "```text train.log\nTraceback" in desk(tmp_path).rule(made, "0.1.0")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.shipped import shipped_cases, shipped_mechanisms, shipped_rules
-from trainmedic.ingest.authoring.mechanism_lint import lint_mechanism
+from trainmedic.ingest.authoring.mechanism_examples import lint_examples
+from trainmedic.ingest.authoring.page_lint import lint_mechanism
 from trainmedic.kb.engine.mechanism import Mechanism
 from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.parse.pipeline import parse
@@ -20,5 +21,6 @@ def test_every_page_loads() -> None:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS.mechanisms, ids=lambda mechanism: mechanism.id)
 def test_a_page_has_its_form_its_links_and_examples_that_hold(mechanism: Mechanism) -> None:
-    problems = lint_mechanism(mechanism, MECHANISMS, CASES, RULES, GLOSSARY, parse)
-    assert [str(problem) for problem in problems] == []
+    page = MECHANISMS.pages[mechanism.id]
+    assert [str(problem) for problem in lint_mechanism(mechanism, page, CASES, RULES, GLOSSARY)] == []
+    assert [str(problem) for problem in lint_examples(mechanism, page, GLOSSARY, parse)] == []

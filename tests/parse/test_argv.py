@@ -34,8 +34,7 @@ def test_a_list_of_words_is_a_command_whose_places_are_those_of_the_log() -> Non
     (command,) = read(f"starting\n{SPAWNED.format(0)}\n{SPAWNED.format(1)}")
     assert command.entry is not None
     assert command.entry.value == "train.py"
-    assert command.entry.span is not None
-    assert command.entry.span.text == "'train.py'"
+    assert (command.entry.span and command.entry.span.text) == "'train.py'"
     assert not command.partial
     named = {option.key: option for option in command.options}
     assert (named["fp16"].value, named["note"].value, named["local_rank"].value) == (True, "it's", 0)
@@ -77,8 +76,7 @@ def test_what_starts_no_training_is_no_command(text: str) -> None:
 
 def test_a_failed_start_tells_which_program_it_was() -> None:
     run = parse(f"why?\n```\n{FAILED} exit status 1.\n```").run
-    assert run.framework is not None
-    assert run.framework.value == "trl"
+    assert (run.framework and run.framework.value) == "trl"
     assert run.settings["fp16"].value is True
 
 

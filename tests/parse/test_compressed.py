@@ -11,9 +11,9 @@ import pytest
 import zstandard
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse import compressed
-from trainmedic.kb.parse.compressed import expand, head_and_tail, plain_name
 from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.parse.text import compressed
+from trainmedic.kb.parse.text.compressed import expand, head_and_tail, plain_name
 
 LOG = b"{'loss': 1.5, 'grad_norm': 2.0, 'learning_rate': 1e-05, 'epoch': 0.1}\n" * 3 + b"{'loss': nan, 'epoch': 0.2}\n"
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {

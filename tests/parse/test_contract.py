@@ -15,18 +15,17 @@ from hypothesis import strategies as st
 from tests.parse.reading import true_span
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option
+from trainmedic.kb.parse.logs import rows, tracebacks
 from trainmedic.kb.parse.readers import (
     argv,
     dump,
-    ini_,
-    json_,
-    python_,
-    rows,
+    ini_file,
+    json_file,
+    python_script,
     shell,
-    toml_,
-    traceback_,
+    toml_file,
     versions,
-    yaml_,
+    yaml_file,
 )
 from trainmedic.kb.parse.source import Piece, Reading
 
@@ -75,16 +74,16 @@ def of_rows(piece: Piece) -> Outcome:
 
 
 READERS: dict[str, Callable[[Piece], Outcome]] = {
-    "yaml": of_reading(yaml_.read),
-    "json": of_reading(json_.read),
-    "toml": of_reading(toml_.read),
-    "ini": of_reading(ini_.read),
-    "python": of_reading(python_.read),
+    "yaml": of_reading(yaml_file.read),
+    "json": of_reading(json_file.read),
+    "toml": of_reading(toml_file.read),
+    "ini": of_reading(ini_file.read),
+    "python": of_reading(python_script.read),
     "dump": of_reading(dump.read),
     "shell": of_script,
     "argv": lambda piece: of_commands(argv.read(piece)),
     "rows": of_rows,
-    "traceback": lambda piece: Outcome((), tuple(one.span for one in traceback_.read(piece))),
+    "traceback": lambda piece: Outcome((), tuple(one.span for one in tracebacks.read(piece))),
     "versions": lambda piece: Outcome((), tuple(fact.span for fact in versions.read(piece))),
 }
 WITH_EXAMPLE = [name for name in READERS if "whole" in FORMATS[name]]

@@ -75,10 +75,8 @@ def test_without_overrides_there_is_nothing_to_read(text: str) -> None:
 
 def test_repeated_overrides_are_the_run_where_no_command_is_pasted() -> None:
     run = parse(f"verl dies\n{REPEATED}\n").run
-    assert run.framework is not None
-    assert run.framework.value == "verl"
-    assert run.algorithm is not None
-    assert run.algorithm.value == "grpo"
+    assert (run.framework and run.framework.value) == "verl"
+    assert (run.algorithm and run.algorithm.value) == "grpo"
     pasted = f"```bash\npython3 -m verl.trainer.main_ppo a.b=4\n```\n{REPEATED}\n"
     assert [option.value for option in parse(pasted).run.options if option.key == "a.b"] == [4]
 
@@ -97,8 +95,7 @@ MEGATRON = """\
 def test_the_arguments_that_megatron_prints_are_options_as_its_command_line_spells_them() -> None:
     evidence = parse(MEGATRON)
     run = evidence.run
-    assert run.framework is not None
-    assert run.framework.value == "megatron-core"
+    assert (run.framework and run.framework.value) == "megatron-core"
     assert {name: run.settings[name].value for name in ("bf16", "tensor_parallel", "num_processes")} == {
         "bf16": True, "tensor_parallel": 2, "num_processes": 8,
     }  # fmt: skip

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse import event_files
+from trainmedic.kb.parse.logs import event_files
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app

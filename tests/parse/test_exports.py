@@ -8,8 +8,8 @@ import pytest
 
 from trainmedic.kb.model.evidence import Row
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.logs.exports import exported_columns
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.parse.readers.exports import exported_columns
 
 WANDB = """"Step","good - train/loss","good - train/loss__MIN","good - train/loss__MAX","bad - train/loss"
 "1","1.5","1.5","1.5",""

@@ -39,8 +39,7 @@ def calls(text: str) -> list[Call]:
 def test_overrides_without_their_command_are_options_of_an_excerpt(text: str) -> None:
     assert options(text) == {ROLLOUT: 8, "trainer.nnodes": 1}
     run = parse(text).run
-    assert run.framework is not None
-    assert run.framework.value == "verl"
+    assert (run.framework and run.framework.value) == "verl"
     assert run.excerpt
     assert "missing_backslash" not in {problem.code for problem in parse(text).receipt.problems}
 
@@ -77,8 +76,7 @@ def test_a_call_of_anything_has_its_name_and_arguments(text: str, name: str, arg
     (call,) = [call for call in calls(text) if call.name == name]
     for key, value in arguments.items():
         argument = call.get(key)
-        assert argument is not None
-        assert argument.value == value
+        assert (argument and argument.value) == value
     assert call.get("absent") is None
     assert call.span.text.endswith(name.rpartition(".")[2])
 

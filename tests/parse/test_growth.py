@@ -10,10 +10,10 @@ import pytest
 
 from trainmedic.ingest.personal import hidden
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse.patterns import bare, begins_sentence, holds_sentence
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.readers.python_repair import survivors
-from trainmedic.kb.parse.sniff import Brackets
+from trainmedic.kb.parse.text.patterns import bare, begins_sentence, holds_sentence
+from trainmedic.kb.parse.text.stretches import Brackets
 
 SHORT, TIMES = 8_000, 4
 STEEPEST = TIMES**1.75
@@ -41,6 +41,17 @@ PASTES = (
     (None, "", "A=(A=(", ")"),
     (None, "", "step 1 ", ""),
     (None, "export A=1\n", "\n", "x"),
+    (None, "", "nan ", ""),
+    (None, "", "transformers ", ""),
+    (None, "", "4.4.4 的", ""),
+    (None, "", "qwen-", ""),
+    (None, "", "from 1 to ", ""),
+    (None, "", "10x larger ", ""),
+    (None, "", "(ValueError: ", ""),
+    (None, "", "`list index out of range (", ""),
+    ("a.log", "", "OVERFLOW! Attempted loss scale: ", ""),
+    ("a.log", "", "argument ", "invalid choice"),
+    ("a.log", "", "labels are all ", ""),
     ("a.yaml", "python train.py --lr", "\t", "x"),
     ("a.py", "export A=", "|---", ""),
     ("a.py", "python train.py --lr", "#SBATCH --a\n", ""),

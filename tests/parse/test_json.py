@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.parse.reading import Checked
-from trainmedic.kb.parse.readers import json_
+from trainmedic.kb.parse.readers import json_file
 
-_CHECKED = Checked(json_.read)
+_CHECKED = Checked(json_file.read)
 read, values, only, codes = _CHECKED.read, _CHECKED.values, _CHECKED.only, _CHECKED.codes
 
 

@@ -84,10 +84,8 @@ def check_spans(evidence: Evidence) -> None:
 def test_a_swift_question_in_chinese() -> None:
     evidence = read(SWIFT)
     run = evidence.run
-    assert run.framework is not None
-    assert run.framework.value == "ms-swift"
-    assert run.algorithm is not None
-    assert run.algorithm.value == "dpo"
+    assert (run.framework and run.framework.value) == "ms-swift"
+    assert (run.algorithm and run.algorithm.value) == "dpo"
     assert run.settings["sequence_parallel"].value == 4
     assert run.settings["gradient_accumulation"].value == 4
     assert evidence.versions["ms-swift"].exact == "3.1.0"
@@ -98,8 +96,7 @@ def test_a_swift_question_in_chinese() -> None:
 
 def test_a_verl_script_with_arrays_and_defaults() -> None:
     evidence = read("", run__sh=VERL)
-    assert evidence.run.framework is not None
-    assert evidence.run.framework.value == "verl"
+    assert (evidence.run.framework and evidence.run.framework.value) == "verl"
     assert value(evidence, "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu") == 8
     assert value(evidence, "data.train_batch_size") == 1024
     assert value(evidence, "trainer.logger") == ("console", "wandb")
@@ -264,8 +261,7 @@ def test_a_cast_of_the_model_overrides_the_dtype_of_its_load() -> None:
     assert setting.value == "fp16"
     assert setting.option is not None
     assert (setting.option.span.line, setting.option.span.column, setting.option.span.text) == (2, 7, "half()")
-    assert run.framework is not None
-    assert run.framework.value == "trl"
+    assert (run.framework and run.framework.value) == "trl"
     doubtful = parse("", [Attachment(name="t.py", content=script.replace("model.half()", "if a.b: model.half()"))]).run
     assert doubtful.settings["weights_dtype"].value == Unresolved("half()")
 
@@ -284,33 +280,11 @@ def test_the_same_input_gives_the_same_evidence() -> None:
 
 LINES = st.sampled_from(
     [
-        *SWIFT.split("\n"),
-        *VERL.split("\n"),
-        "stage: kto",
-        "lora_rank: 8",
-        "```",
-        "```yaml",
-        "{",
-        '  "zero_optimization": {"stage": 3}',
-        "}",
-        "from trl import X",
-        "args = DPOConfig(",
-        "    beta=0.1,",
-        ")",
-        "TrainingArguments(",
-        "[a]",
-        "x = 1",
-        'y = "z"',
-        "Traceback (most recent call last):",
-        '  File "x", line 1',
-        "ValueError: x",
-        "trl==0.12",
-        "> quoted",
-        "",
-        "step,loss",
-        "1,2",
-        "transformers 4.40",
-        "token hf_abcdefghijklmnopqrstuvwxyzABCDEFGH",
+        *f"{SWIFT}\n{VERL}".split("\n"),
+        *("stage: kto", "lora_rank: 8", "```", "```yaml", "{", '  "zero_optimization": {"stage": 3}', "}", "step,loss"),
+        *("from trl import X", "args = DPOConfig(", "    beta=0.1,", ")", "TrainingArguments(", "[a]", "x = 1"),
+        *("Traceback (most recent call last):", '  File "x", line 1', "ValueError: x", "trl==0.12", "> quoted", ""),
+        *('y = "z"', "1,2", "transformers 4.40", "token hf_abcdefghijklmnopqrstuvwxyzABCDEFGH"),
     ]
 )
 NAMES = st.sampled_from(["a.log", "a.yaml", "a.json", "a.py", "a.sh", "a.txt", "a.toml", "a.ini", "a.csv", "a", "a.md"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmedic.kb.parse.progress import ReadingProgress, observer
+from trainmedic.kb.parse.text.progress import ReadingProgress, observer
 
 
 def test_an_observer_hears_the_position_within_all_parts() -> None:

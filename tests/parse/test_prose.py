@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainmedic.kb.parse import prose
-from trainmedic.kb.parse.log_signals import Message
-from trainmedic.kb.parse.prose import ProseFacts
+from trainmedic.kb.parse.logs.messages import Message
+from trainmedic.kb.parse.said import prose
+from trainmedic.kb.parse.said.prose import ProseFacts
 from trainmedic.kb.parse.source import Piece
 
 
@@ -225,47 +223,8 @@ def test_only_the_beginning_of_an_endless_text_is_read() -> None:
     assert stated("loss is nan " + "x " * prose.MAX_CHARACTERS) == {"loss_nan"}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "text",
-    [
-        "nan " * 25_000,
-        "损失" * 50_000,
-        "transformers " * 8_000,
-        "4.4.4 的" * 20_000,
-        "qwen-" * 20_000,
-        "loss " * 20_000,
-    ],
-)
-def test_hostile_text_takes_linear_time(text: str) -> None:
-    started = time.thread_time()
-    read(text)
-    assert time.thread_time() - started < 20
-
-
-WORDS = [
-    "loss",
-    " nan",
-    "没有",
-    " 4.45",
-    "transformers",
-    " and ",
-    "trl",
-    "==",
-    ",",
-    ".",
-    "\n",
-    "是",
-    "grad norm",
-    "kl",
-    "不",
-    "no ",
-    "Qwen",
-    "-7B",
-    "0",
-    "升级到",
-    " of ",
-]
+WORDS = ["loss", " nan", "没有", " 4.45", "transformers", " and ", "trl", "==", ",", ".", "\n", "是", "grad norm", "kl"]
+WORDS += ["不", "no ", "Qwen", "-7B", "0", "升级到", " of "]
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=25).map("".join))

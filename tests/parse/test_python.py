@@ -8,9 +8,9 @@ import pytest
 
 from tests.parse.reading import Checked
 from trainmedic.kb.model.run import Unresolved
-from trainmedic.kb.parse.readers import python_
+from trainmedic.kb.parse.readers import python_script
 
-_CHECKED = Checked(python_.read)
+_CHECKED = Checked(python_script.read)
 read, values, only, codes = _CHECKED.read, _CHECKED.values, _CHECKED.only, _CHECKED.codes
 
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmedic.kb.model.evidence import Row
-from trainmedic.kb.parse import metrics
+from trainmedic.kb.parse.logs import metrics, rows
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.parse.readers import rows
 from trainmedic.kb.parse.source import Piece
 
 
@@ -51,8 +50,53 @@ def test_an_unclosed_wrapper_ends_at_its_number() -> None:
     assert row.metrics["loss"].span.text == "'loss': tensor(0.25"
 
 
-def test_a_loss_beyond_half_precision_is_read() -> None:
-    assert values(read("{'loss': 1.19e+34, 'epoch': 0}")[0])["loss"] == 1.19e34
+@pytest.mark.parametrize(
+    ("text", "style", "step", "expected"),
+    [
+        pytest.param(*case, id=said)
+        for said, *case in (
+            ("beyond half precision", "{'loss': 1.19e+34, 'epoch': 0}", "hf", None, {"loss": 1.19e34, "epoch": 0}),
+            ("rank prefixes and times are no metrics",
+             "[rank0]: 2024-05-01 10:20:30,123 (Worker pid=77, ip=10.0.0.1) {'loss': 0.5}", "hf", None, {"loss": 0.5}),
+            ("ms-swift states its step as a fraction",
+             "{'loss': 0.5, 'global_step/max_steps': '5/1000', 'percentage': '0.50%', 'elapsed_time': '1m 29s'}",
+             "hf", 5, {"loss": 0.5}),
+            ("LLaMA-Factory's JSON lines have current steps",
+             '{"current_steps": 10, "total_steps": 100, "loss": NaN, "lr": 1e-6, "elapsed_time": "0:01:00"}',
+             "jsonl", 10, {"step": 10, "total_steps": 100, "loss": math.nan, "learning_rate": 1e-6}),
+            ("OpenRLHF writes them behind its bar",
+             "Train step of epoch [0/1]:   1%|▏  | 10/1000 [00:10<17:00, 1.0s/it, loss=nan, chosen_reward=0.1, acc=1]",
+             "openrlhf", 10, {"loss": math.nan, "rewards/chosen": 0.1, "rewards/accuracies": 1}),
+            ("Megatron's line",
+             " iteration      122/  250000 | consumed samples:  1249 | learning rate: 9.150E-06 | lm loss: 2.5E+00 |"
+             " loss scale: 1.0 | grad norm: 0.231 |", "megatron", 122,
+             {"consumed samples": 1249, "learning_rate": 9.15e-6, "loss": 2.5, "loss scale": 1, "grad_norm": 0.231}),
+            ("a notebook's table", "| Step | Training Loss | Validation Loss |\n|---:|---:|---:|\n| 10 | 0.5 | 0.6 |\n",
+             "csv", 10, {"step": 10, "loss": 0.5, "eval_loss": 0.6}),
+            ("W&B's export names its run before the metric",
+             '"Step","my run - train/loss","my run - train/loss__MIN"\n"5","0.5","0.5"', "csv", 5,
+             {"step": 5, "loss": 0.5}),
+            ("one metric a line",
+             'learning_rate: 1e-6\nloss: 0.58\n- "logits/chosen": -202530000.0,\nkl = 11.29\nepoch: 1',
+             "hf", None,
+             {"learning_rate": 1e-6, "loss": 0.58, "logits/chosen": -202530000.0, "kl": 11.29, "epoch": 1}),
+            ("the final metrics are no step",
+             "***** train metrics *****\n  epoch      =     3.0\n  train_loss =   0.1234\n  train_runtime = 0:10:00",
+             "user", None, {"epoch": 3.0, "train_loss": 0.1234}),
+            ("a dict over several lines", "{'loss': 0.5,\n 'grad_norm': 1.0, 'kl': 0.1,\n 'epoch': 0.1}\nnothing", "hf",
+             None, {"loss": 0.5, "grad_norm": 1.0, "kl": 0.1, "epoch": 0.1}),
+            ("a second name does not replace the first", "{'loss': 0.5, 'train/loss': 0.4, 'loss': 0.3}", "hf", None,
+             {"loss": 0.5}),
+            ("a step is an integer", "{'loss': 0.5, 'step': nan}", "hf", None, {"loss": 0.5, "step": math.nan}),
+            ("a step told before the row", "step 30: loss=0.5", "user", 30, {"loss": 0.5}),
+            ("also with other words", "Epoch 1, global_step 40 - loss: 0.5", "user", 40, {"loss": 0.5}),
+        )
+    ],
+)  # fmt: skip
+def test_a_row_of_every_layout(text: str, style: str, step: int | None, expected: dict[str, float]) -> None:
+    (row,) = read(text)
+    assert (row.style, row.step) == (style, step)
+    assert values(row) == pytest.approx(expected, nan_ok=True)
 
 
 def test_rows_interleaved_with_a_progress_bar_take_its_step() -> None:
@@ -100,37 +144,6 @@ def test_an_evaluation_dict_on_the_same_line_is_a_row_of_its_own() -> None:
     assert values(evaluation) == {"eval_loss": 0.6, "epoch": 0.1}
 
 
-def test_rank_prefixes_and_times_are_no_metrics() -> None:
-    (row,) = read("[rank0]: 2024-05-01 10:20:30,123 (Worker pid=77, ip=10.0.0.1) {'loss': 0.5}")
-    assert values(row) == {"loss": 0.5}
-
-
-def test_ms_swift_states_its_step_as_a_fraction() -> None:
-    (row,) = read("{'loss': 0.5, 'global_step/max_steps': '5/1000', 'percentage': '0.50%', 'elapsed_time': '1m 29s'}")
-    assert row.step == 5
-    assert values(row) == {"loss": 0.5}
-
-
-def test_llamafactory_json_lines_have_current_steps() -> None:
-    (row,) = read(
-        '{"current_steps": 10, "total_steps": 100, "loss": NaN, "lr": 1e-6, "epoch": 0.1, "elapsed_time": "0:01:00"}'
-    )
-    assert row.style == "jsonl"
-    assert row.step == 10
-    assert math.isnan(values(row)["loss"])
-    assert values(row)["learning_rate"] == 1e-6
-
-
-def test_an_openrlhf_postfix_is_a_row() -> None:
-    (row,) = read(
-        "Train step of epoch [0/1]:   1%|▏  | 10/1000 "
-        "[00:10<17:00, 1.0s/it, loss=nan, chosen_reward=0.1, acc=0.5, lr=1e-6]"
-    )
-    assert row.style == "openrlhf"
-    assert row.step == 10
-    assert set(row.metrics) == {"loss", "rewards/chosen", "rewards/accuracies", "learning_rate"}
-
-
 def test_a_verl_line_is_a_row() -> None:
     (row,) = read(
         "(TaskRunner pid=870) step:83 - actor/entropy_loss:0.317 - actor/pg_loss:np.float64(0.01) - actor/kl_loss:nan"
@@ -147,18 +160,6 @@ def test_a_verl_line_is_a_row() -> None:
     assert found["val-core/gsm8k/mean@1"] == 0.5
 
 
-def test_a_megatron_line_is_a_row() -> None:
-    (row,) = read(
-        " iteration      122/  250000 | consumed samples:  1249 | learning rate: 9.150E-06 | lm loss: 2.5E+00 |"
-        " loss scale: 1.0 | grad norm: 0.231 | number of nan iterations:   0 |"
-    )
-    assert row.style == "megatron"
-    assert row.step == 122
-    assert values(row)["loss"] == 2.5
-    assert values(row)["grad_norm"] == 0.231
-    assert values(row)["learning_rate"] == 9.15e-06
-
-
 def test_the_dicts_that_slime_logs_are_rows_of_its_rollouts_and_steps() -> None:
     evidence = parse(
         "(Actor pid=41) [2025-09-01 12:00:00] rollout 3: {'rollout/raw_reward': 0.41, 'rollout/log_probs': -0.3, "
@@ -170,8 +171,7 @@ def test_the_dicts_that_slime_logs_are_rows_of_its_rollouts_and_steps() -> None:
     assert (rollout.step, step.step) == (3, 3)
     assert values(rollout).items() >= {"reward": 0.41, "completion_length": 5123.2, "clipped_ratio": 0.12}.items()
     assert values(step).keys() == {"loss", "policy_loss", "clip_ratio", "entropy", "grad_norm", "learning_rate"}
-    assert evidence.run.framework is not None
-    assert evidence.run.framework.value == "slime"
+    assert (evidence.run.framework and evidence.run.framework.value) == "slime"
 
 
 def test_a_heading_states_the_step_of_the_metrics_that_are_listed_below_it() -> None:
@@ -221,11 +221,6 @@ def test_trainer_state_rows_keep_their_steps() -> None:
     assert (first.span.line, first.span.end_line) == (5, 8)
 
 
-def test_a_dict_that_runs_over_several_lines_is_one_row() -> None:
-    (row,) = read("{'loss': 0.5,\n 'grad_norm': 1.0, 'kl': 0.1,\n 'epoch': 0.1}\nnothing")
-    assert set(row.metrics) == {"loss", "grad_norm", "kl", "epoch"}
-
-
 def test_a_dict_cut_off_ends_where_its_numbers_end() -> None:
     first, second = read("{'loss': 0.5, 'grad_norm': 1.0,\nKilled\n{'loss': 0.4,\n{'x': 1}")
     assert values(first) == {"loss": 0.5, "grad_norm": 1.0}
@@ -241,27 +236,9 @@ def test_a_csv_with_a_header_is_read_until_it_ends() -> None:
     assert found[1].metrics["loss"].span.line == 3
 
 
-def test_a_notebook_table_is_read() -> None:
-    (row,) = read("| Step | Training Loss | Validation Loss |\n|---:|---:|---:|\n| 10 | 0.5 | 0.6 |\n")
-    assert row.step == 10
-    assert values(row) == {"step": 10, "loss": 0.5, "eval_loss": 0.6}
-
-
-def test_a_wandb_export_names_its_run_before_the_metric() -> None:
-    (row,) = read('"Step","my run - train/loss","my run - train/loss__MIN"\n"5","0.5","0.5"')
-    assert row.step == 5
-    assert values(row)["loss"] == 0.5
-
-
 def test_a_header_without_rows_is_nothing() -> None:
     assert read("step,loss\nend of file") == ()
     assert read("loss,what happened to it") == ()
-
-
-def test_metrics_one_per_line_are_one_row() -> None:
-    (row,) = read('learning_rate: 1e-6\nloss: 0.58\n- "logits/chosen": -202530000.0,\nkl = 11.29\nepoch: 1')
-    assert set(row.metrics) == {"learning_rate", "loss", "logits/chosen", "kl", "epoch"}
-    assert row.metrics["logits/chosen"].span.text == '"logits/chosen": -202530000.0'
 
 
 def test_a_metric_that_comes_again_starts_the_next_row() -> None:
@@ -269,13 +246,6 @@ def test_a_metric_that_comes_again_starts_the_next_row() -> None:
         {"loss": 0.5, "kl": 1.0},
         {"loss": 0.4, "kl": 2.0},
     ]
-
-
-def test_the_final_metrics_of_a_run_are_no_step_loss() -> None:
-    (row,) = read(
-        "***** train metrics *****\n  epoch         =     3.0\n  train_loss    =   0.1234\n  train_runtime = 0:10:00"
-    )
-    assert values(row) == {"epoch": 3.0, "train_loss": 0.1234}
 
 
 @pytest.mark.parametrize(
@@ -294,11 +264,6 @@ def test_a_row_copied_into_a_sentence_is_read(text: str, expected: dict[str, flo
     (row,) = read(text)
     assert row.style == "user"
     assert values(row) == expected
-
-
-def test_a_step_told_before_the_row_is_its_step() -> None:
-    assert read("step 30: loss=0.5")[0].step == 30
-    assert read("Epoch 1, global_step 40 - loss: 0.5")[0].step == 40
 
 
 @pytest.mark.parametrize(
@@ -321,15 +286,6 @@ def test_a_step_told_before_the_row_is_its_step() -> None:
 )
 def test_configuration_and_talk_make_no_row(text: str) -> None:
     assert read(text) == ()
-
-
-def test_a_second_name_for_the_same_metric_does_not_replace_the_first() -> None:
-    (row,) = read("{'loss': 0.5, 'train/loss': 0.4, 'loss': 0.3}")
-    assert values(row) == {"loss": 0.5}
-
-
-def test_a_step_that_is_no_integer_is_not_used() -> None:
-    assert read("{'loss': 0.5, 'step': nan}")[0].step is None
 
 
 def test_very_many_metrics_in_one_row_are_bounded() -> None:
@@ -377,10 +333,8 @@ def test_names_are_normalised(raw: str, name: str) -> None:
 def test_the_first_and_the_last_value_of_a_metric_can_be_asked() -> None:
     found = read("{'loss': 0.5, 'kl': 1}\n{'loss': 0.4}")
     first, last = metrics.first(found, "loss"), metrics.last(found, "loss")
-    assert first is not None
-    assert first.value == 0.5
-    assert last is not None
-    assert last.value == 0.4
+    assert (first and first.value) == 0.5
+    assert (last and last.value) == 0.4
     assert metrics.last(found, "reward") is None
     assert metrics.first(found, "reward") is None
     assert [metric.value for metric in metrics.series(found, "kl")] == [1.0]

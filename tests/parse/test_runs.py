@@ -40,8 +40,7 @@ def test_without_any_configuration_there_is_one_empty_run() -> None:
     evidence = read("my trl 0.12.0 dpo loss is nan")
     assert len(evidence.runs) == 1
     assert evidence.run.partial
-    assert evidence.run.framework is not None
-    assert evidence.run.framework.value == "trl"
+    assert (evidence.run.framework and evidence.run.framework.value) == "trl"
 
 
 def test_a_command_is_a_run_and_its_anchor_is_the_program() -> None:
@@ -54,6 +53,56 @@ def test_a_command_is_a_run_and_its_anchor_is_the_program() -> None:
     assert run.written("vanilla_loss")
 
 
+TRAINING_LOG = "[INFO] x\nTrainingArguments(\n_n_gpu=1,\nbf16=True,\nlearning_rate=1e-06,\n)\n{'loss': 0.1}\n"
+COMMAND_LOG = f"+ {KTO}[INFO] x\n"
+NOTE = '{"verdict": "no_fault", "causes": []}'
+YAML = LF.format(stage="kto")
+DPO = "```python\nargs = DPOConfig(beta=0.1)\n```\nand\n"
+SAMPLE = 'My data:\n\n{\n  "prompt": "a",\n  "system": "b"\n}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("question", "files", "expected"),
+    [
+        pytest.param(question, files, expected, id=said)
+        for said, question, files, expected in (
+            ("the only YAML joins the only command that wants one",
+             f"```bash\nllamafactory-cli train a.yaml\n```\n\n```yaml\n{YAML}```\n", {}, "command yaml"),
+            ("a YAML beside a complete command is another run", KTO, {"a__yaml": YAML}, "command, yaml"),
+            ("a DeepSpeed file that is not named joins the first run", YAML, {"z__json": ZERO}, "yaml json"),
+            ("of whatever kind that run is", KTO, {"z__json": ZERO}, "command json"),
+            ("two stretches are one run", f"{DPO}```python\npeft = LoraConfig(r=8)\n```\n", {}, "python python"),
+            ("until a trainer comes again", f"{DPO}```python\nargs = DPOConfig(beta=0.5)\n```\n", {}, "python, python"),
+            ("or another one comes", f"{DPO}```python\nargs = SFTConfig(packing=True)\n```\n", {}, "python, python"),
+            ("a script joins the command that starts it", "accelerate launch train.py", {"train__py": SCRIPT},
+             "command python"),
+            ("the only command that starts one", "accelerate launch train.py", {"other__py": SCRIPT}, "command python"),
+            ("also in the question", f"accelerate launch other.py --x 1\n\n```python\n{SCRIPT}```", {},
+             "command python"),
+            ("not one that starts none", "trl dpo --beta 0.1", {"other__py": SCRIPT}, "command, python"),
+            ("the same command twice is one run", f"{KTO}\nwith more words in between so it is prose\n\n{KTO}", {},
+             "command"),
+            ("flags beside a command are no run", f"{KTO}\nI tried this too and it did not help me\n\n--bf16\n", {},
+             "command"),
+            ("a command in a log counts", "", {"a__log": COMMAND_LOG}, "command"),
+            ("only where no other is there", "swift sft --model x", {"a__log": COMMAND_LOG}, "command"),
+            ("so do the arguments that a program prints", "", {"a__log": TRAINING_LOG}, "dump"),
+            ("where nothing else is", KTO, {"a__log": TRAINING_LOG}, "command"),
+            ("a dump that holds nothing is no run", "", {"a__log": "TrainingArguments(\n    nothing here \\"}, ""),
+            ("a file without any option is a run if nothing else is", "", {"a__json": NOTE}, "json"),
+            ("also several of them", "", {"a__json": NOTE, "b__json": '{"findings": 1}'}, "json, json"),
+            ("not beside a command", "", {"a__sh": KTO, "b__json": NOTE}, "command"),
+            ("unless it is named", "", {"a__sh": "llamafactory-cli train b.json\n", "b__json": NOTE}, "command json"),
+            ("a file with an option is a run", "", {"a__sh": KTO, "b__json": '{"a": "x", "learning-rate": 1}'},
+             "command, json"),
+            ("but comes after what trains", f"{SAMPLE}{KTO}", {}, "command, json"),
+        )
+    ],
+)  # fmt: skip
+def test_which_stretches_make_one_run(question: str, files: dict[str, str], expected: str) -> None:
+    assert kinds(read(question, **files)) == [run.split() for run in expected.split(",")]
+
+
 def test_a_yaml_joins_the_command_that_names_it() -> None:
     evidence = read(
         "llamafactory-cli train conf/kto.yaml learning_rate=2e-6",
@@ -63,15 +112,6 @@ def test_a_yaml_joins_the_command_that_names_it() -> None:
     assert kinds(evidence) == [["command", "yaml"], ["yaml"]]
     assert evidence.run.settings["learning_rate"].value == 2e-6
     assert not evidence.run.partial
-
-
-def test_the_only_yaml_joins_the_only_command_that_wants_one() -> None:
-    evidence = read(f"```bash\nllamafactory-cli train a.yaml\n```\n\n```yaml\n{LF.format(stage='kto')}```\n")
-    assert kinds(evidence) == [["command", "yaml"]]
-
-
-def test_a_yaml_beside_a_complete_command_is_another_run() -> None:
-    assert kinds(read(KTO, a__yaml=LF.format(stage="kto"))) == [["command"], ["yaml"]]
 
 
 def test_a_command_whose_yaml_was_not_pasted_is_partial() -> None:
@@ -86,11 +126,6 @@ def test_a_deepspeed_file_joins_the_run_that_names_it() -> None:
     assert kinds(evidence) == [["yaml", "json"], ["yaml"]]
     assert evidence.run.settings["zero_stage"].value == 3
     assert {o.scope for o in evidence.run.options} == {"", "deepspeed"}
-
-
-def test_a_deepspeed_file_that_nobody_names_joins_the_first_run() -> None:
-    assert kinds(read(LF.format(stage="kto"), any__json=ZERO)) == [["yaml", "json"]]
-    assert kinds(read(KTO, any__json=ZERO)) == [["command", "json"]]
 
 
 def test_an_accelerate_file_joins_the_command_it_launches() -> None:
@@ -116,22 +151,8 @@ def test_exported_variables_alone_reach_every_run() -> None:
 def test_the_classes_of_one_script_are_one_run() -> None:
     evidence = read("", train__py=SCRIPT)
     assert kinds(evidence) == [["python"]]
-    assert evidence.run.framework is not None
-    assert evidence.run.framework.value == "trl"
+    assert (evidence.run.framework and evidence.run.framework.value) == "trl"
     assert evidence.run.settings["lora_rank"].value == 8
-
-
-def test_python_in_two_stretches_is_one_run_until_a_trainer_comes_again() -> None:
-    first = "```python\nargs = DPOConfig(beta=0.1)\n```\n"
-    assert kinds(read(f"{first}and\n```python\npeft = LoraConfig(r=8)\n```\n")) == [["python", "python"]]
-    assert kinds(read(f"{first}and\n```python\nargs = DPOConfig(beta=0.5)\n```\n")) == [["python"], ["python"]]
-    assert kinds(read(f"{first}and\n```python\nargs = SFTConfig(packing=True)\n```\n")) == [["python"], ["python"]]
-
-
-def test_a_script_joins_the_command_that_starts_it() -> None:
-    evidence = read("accelerate launch train.py", train__py=SCRIPT)
-    assert kinds(evidence) == [["command", "python"]]
-    assert kinds(read(f"accelerate launch other.py --x 1\n\n```python\n{SCRIPT}```")) == [["command", "python"]]
 
 
 def test_training_comes_before_serving_whatever_the_order() -> None:
@@ -145,10 +166,6 @@ def test_training_comes_before_serving_whatever_the_order() -> None:
     assert [run.id for run in evidence.runs] == ["run", "run-2", "run-3", "run-4"]
 
 
-def test_the_same_command_pasted_twice_is_one_run() -> None:
-    assert len(read(f"{KTO}\nwith more words in between so it is prose\n\n{KTO}").runs) == 1
-
-
 def test_fifteen_configurations_are_fifteen_runs() -> None:
     files = [Attachment(name=f"c{n}.yaml", content=LF.format(stage="sft") + f"seed: {n}\n") for n in range(15)]
     evidence = parse("which one?", files)
@@ -159,23 +176,6 @@ def test_flags_alone_are_a_partial_run() -> None:
     evidence = read("I use\n\n--micro_train_batch_size 1 --vanilla_loss\n\nand also these\n\n--bf16 --zero_stage 3\n")
     assert kinds(evidence) == [["command", "command"]]
     assert evidence.run.partial
-
-
-def test_flags_beside_a_command_are_no_run() -> None:
-    assert kinds(read(f"{KTO}\nI tried this too and it did not help me\n\n--bf16\n")) == [["command"]]
-
-
-def test_a_command_in_a_log_counts_only_where_no_other_is_there() -> None:
-    log = f"+ {KTO}[INFO] x\n"
-    assert kinds(read("", a__log=log)) == [["command"]]
-    assert kinds(read("swift sft --model x", a__log=log)) == [["command"]]
-
-
-def test_arguments_printed_into_a_log_are_the_run_where_nothing_else_is() -> None:
-    log = "[INFO] x\nTrainingArguments(\n_n_gpu=1,\nbf16=True,\nlearning_rate=1e-06,\n)\n{'loss': 0.1, 'epoch': 1}\n"
-    evidence = read("", a__log=log)
-    assert kinds(evidence) == [["dump"]]
-    assert kinds(read(KTO, a__log=log)) == [["command"]]
 
 
 def test_a_file_written_by_the_script_joins_its_command() -> None:
@@ -191,27 +191,6 @@ def test_a_data_sample_is_no_run_beside_a_command() -> None:
     assert [region.kind for region in evidence.regions if region.kind != "prose"] == ["json", "command"]
 
 
-def test_a_data_sample_with_a_name_of_an_option_is_not_what_the_paste_is_about() -> None:
-    evidence = read(f'My data:\n\n{{\n  "prompt": "a",\n  "system": "b"\n}}\n\n{KTO}')
-    assert kinds(evidence) == [["command"], ["json"]]
-
-
-def test_a_file_without_any_option_is_a_run_only_if_nothing_else_is_or_it_is_named() -> None:
-    note = '{"verdict": "no_fault", "causes": []}'
-    assert kinds(read("", a__json=note)) == [["json"]]
-    assert kinds(read("", a__json=note, b__json='{"findings": 1}')) == [["json"], ["json"]]
-    assert kinds(read("", a__sh=KTO, b__json=note)) == [["command"]]
-    assert kinds(read("", a__sh="llamafactory-cli train b.json\n", b__json=note)) == [["command", "json"]]
-
-
-def test_a_file_with_an_option_is_a_run_beside_a_command() -> None:
-    assert kinds(read("", a__sh=KTO, b__json='{"note": "x", "learning-rate": 1e-5}')) == [["command"], ["json"]]
-
-
-def test_a_dump_that_holds_nothing_is_no_run() -> None:
-    assert kinds(read("", a__log="TrainingArguments(\n    nothing here \\")) == [[]]
-
-
 CONFIG = (
     '{"architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2", "hidden_size": 2304, "vocab_size": 256000,\n'
     ' "torch_dtype": "bfloat16"}\n'
@@ -222,8 +201,7 @@ def test_a_models_own_config_joins_the_run_and_is_never_one() -> None:
     evidence = read("", train__sh="deepspeed --module openrlhf.cli.train_rm --pretrain /data/m\n", config__json=CONFIG)
     assert kinds(evidence) == [["command", "json"]]
     run = evidence.run
-    assert run.model_family is not None
-    assert run.model_family.value == "gemma2"
+    assert (run.model_family and run.model_family.value) == "gemma2"
     assert run.settings["checkpoint_dtype"].value == "bf16"
     assert all(option.scope != "checkpoint" for option in run.options)
 
@@ -231,8 +209,7 @@ def test_a_models_own_config_joins_the_run_and_is_never_one() -> None:
 def test_a_models_config_alone_is_an_empty_run_of_that_family() -> None:
     (run,) = read("nan in my reward model", config__json=CONFIG).runs
     assert (run.framework, run.options, run.partial) == (None, (), True)
-    assert run.model_family is not None
-    assert run.model_family.value == "gemma2"
+    assert (run.model_family and run.model_family.value) == "gemma2"
 
 
 def test_the_text_part_of_a_multimodal_config_gives_family_and_dtype() -> None:
@@ -315,26 +292,22 @@ def test_a_teaser_at_the_end_of_a_long_article_names_no_model() -> None:
     teaser = "SomeVision 4.5 是最新的模型。该模型基于 Qwen3-8B 构建。\n"
     assert read(article + teaser).run.model_family is None
     own = read(article + "模型: Qwen3-8B\n").run.model_family
-    assert own is not None
-    assert own.value == "qwen3"
+    assert (own and own.value) == "qwen3"
 
 
 def test_what_trains_comes_before_the_script_that_scores_for_it() -> None:
     text = "deepspeed ../batch_inference.py --pretrain a --eval_task rm\n"
     text += "deepspeed ../train_sft.py --pretrain b --bf16\n"
     (first, second) = read("", all__sh=text).runs
-    assert first.algorithm is not None
-    assert first.algorithm.value == "sft"
-    assert second.stage is not None
-    assert second.stage.value == "inference"
+    assert (first.algorithm and first.algorithm.value) == "sft"
+    assert (second.stage and second.stage.value) == "inference"
 
 
 def test_an_unquoted_variable_is_split_into_words() -> None:
     text = 'MODULE=${MODULE:-"-m verl.trainer.sft_trainer"}\n'
     text += "torchrun --nnodes=1 \\\n ${MODULE} \\\n data.max_length=2048\n"
     run = read("", run__sh=text).run
-    assert run.algorithm is not None
-    assert run.algorithm.value == "sft"
+    assert (run.algorithm and run.algorithm.value) == "sft"
     assert run.settings["max_length"].value == 2048
 
 
@@ -363,11 +336,6 @@ def test_a_json_of_training_options_is_a_run_even_with_a_word_of_the_tokenizer_i
     evidence = read("", args__json='{"tokenizer_class": "Q", "learning_rate": 1e-6, "model_name_or_path": "a/b"}')
     assert kinds(evidence) == [["json"]]
     assert evidence.run.settings["learning_rate"].value == 1e-6
-
-
-def test_a_script_of_another_name_joins_the_only_command_that_starts_one() -> None:
-    assert kinds(read("accelerate launch train.py", other__py=SCRIPT)) == [["command", "python"]]
-    assert kinds(read("trl dpo --beta 0.1", other__py=SCRIPT)) == [["command"], ["python"]]
 
 
 def test_a_configuration_that_is_printed_between_log_lines_is_the_run_where_nothing_else_is() -> None:

@@ -247,16 +247,10 @@ def test_a_here_document_read_into_a_variable_holds_the_command() -> None:
         "deepspeed --module $training_commands\n"
     )
     command = only(text)
-    assert command.entry is not None
-    assert command.entry.value == "openrlhf.cli.train_dpo"
+    assert (command.entry and command.entry.value) == "openrlhf.cli.train_dpo"
     assert values(command) == {"beta": 0.1, "flash_attn": True}
     assert option(text, "beta").span.line == 3
     assert not command.partial
-
-
-def test_a_command_substitution_of_cat_works_too() -> None:
-    text = "CMD=$(cat <<'E'\nopenrlhf.cli.train_sft --lr 1\nE\n)\ndeepspeed --module $CMD\n"
-    assert values(only(text)) == {"lr": 1}
 
 
 def test_flags_kept_in_a_quoted_variable_are_expanded_at_their_place() -> None:
@@ -317,6 +311,47 @@ def test_several_commands_are_several() -> None:
     assert [c.entry.value for c in read(text).commands if c.entry] == ["swift rollout", "swift rlhf", "swift infer"]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected", "problems", "partial"),
+    [
+        pytest.param(text, expected, problems.split(), partial, id=said)
+        for said, text, expected, problems, partial in (
+            ("a comment between continued lines ends the command",
+             "swift sft --a 1 \\\n  # --b 2 \\\n  --c 3 \\\n  --d 4\n", {"a": 1}, "comment_in_command", True),
+            ("a disabled flag at the end is no problem",
+             "swift sft --a 1 \\\n  --b 2 \\\n  # --c 3\n", {"a": 1, "b": 2}, "", False),
+            ("one missing backslash loses the flags below",
+             "swift sft --a 1 \\\n  --b 2\n  --c 3 \\\n  --d 4\n", {"a": 1, "b": 2}, "missing_backslash", True),
+            ("a paste without any backslash is one command",
+             "swift sft\n  --a 1\n  --b 2\n", {"a": 1, "b": 2}, "missing_backslash", False),
+            ("overrides below a command count like flags",
+             "python -m verl.trainer.main_ppo\n  a.b=1\n  c.d=2\n", {"a.b": 1, "c.d": 2}, "missing_backslash", False),
+            ("a missing blank before the backslash still separates",
+             "swift sft --a 1\\\n--b 2\\\n  --c 3", {"a": 1, "b": 2, "c": 3}, "no_blank_before_backslash", False),
+            ("stray backticks of Markdown do no harm", "swift sft --a 1 `\n --b 2`", {"a": 1, "b": 2},
+             "missing_backslash", False),
+            ("an empty variable is no word", "E=\nswift sft --bf16 $E --b 1", {"bf16": True, "b": 1}, "", False),
+            ("a quoted one is", 'EXTRA=\nswift sft --bf16 "$EXTRA" --b 1', {"bf16": "", "b": 1}, "", False),
+            ("an override behind a flag is not its value", "llamafactory-cli train x.yaml --bf16 learning_rate=1e-6",
+             {"bf16": True, "learning_rate": 1e-6}, "", False),
+            ("operators inside an array only separate", "A=(--a 1; --b 2)\nswift sft ${A[@]}", {"a": 1, "b": 2}, "",
+             False),
+            ("a substitution of cat is its here-document",
+             "CMD=$(cat <<'E'\nopenrlhf.cli.train_sft --lr 1\nE\n)\ndeepspeed --module $CMD\n", {"lr": 1}, "", False),
+            ("a comment behind a variable is no problem", "A=1 # one\nswift sft --a 1\n", {"a": 1}, "", False),
+            ("nor is one below it", "A=1\n# two\nswift sft --a 1\n", {"a": 1}, "", False),
+            ("an unclosed quotation costs only its line", "swift sft --a 'x \\\n --b 2", {"a": "x", "b": 2},
+             "unclosed_quote", True),
+            ("a command cut at its backslash is partial", "swift sft --a 1 \\", {"a": 1}, "", True),
+            ("also with a line end behind it", "swift sft --a 1 \\\n", {"a": 1}, "", True),
+        )
+    ],
+)  # fmt: skip
+def test_how_far_a_command_goes(text: str, expected: dict[str, Value], problems: list[str], partial: bool) -> None:
+    command = only(text)
+    assert (values(command), codes(text), command.partial) == (expected, problems, partial)
+
+
 def test_a_blank_after_the_backslash_ends_the_command() -> None:
     text = "swift sft --a 1 \\ \n  --b 2 \\\n  --c 3\n"
     assert values(only(text)) == {"a": 1}
@@ -324,45 +359,7 @@ def test_a_blank_after_the_backslash_ends_the_command() -> None:
     problem = read(text).problems[0]
     assert problem.code == "blank_after_backslash"
     assert "--b, --c" in problem.message
-    assert problem.span is not None
-    assert problem.span.line == 1
-
-
-def test_a_comment_between_continued_lines_ends_the_command() -> None:
-    text = "swift sft --a 1 \\\n  # --b 2 \\\n  --c 3 \\\n  --d 4\n"
-    assert values(only(text)) == {"a": 1}
-    assert codes(text) == ["comment_in_command"]
-    assert only(text).partial
-
-
-def test_a_disabled_flag_at_the_end_is_no_problem() -> None:
-    text = "swift sft --a 1 \\\n  --b 2 \\\n  # --c 3\n"
-    assert values(only(text)) == {"a": 1, "b": 2}
-    assert codes(text) == []
-    assert not only(text).partial
-
-
-def test_one_missing_backslash_loses_the_flags_below() -> None:
-    text = "swift sft --a 1 \\\n  --b 2\n  --c 3 \\\n  --d 4\n"
-    assert values(only(text)) == {"a": 1, "b": 2}
-    assert codes(text) == ["missing_backslash"]
-
-
-def test_a_paste_without_any_backslash_is_one_command() -> None:
-    text = "swift sft\n  --a 1\n  --b 2\n"
-    assert values(only(text)) == {"a": 1, "b": 2}
-    assert not only(text).partial
-    assert codes(text) == ["missing_backslash"]
-
-
-def test_overrides_below_a_command_count_like_flags() -> None:
-    assert values(only("python -m verl.trainer.main_ppo\n  a.b=1\n  c.d=2\n")) == {"a.b": 1, "c.d": 2}
-
-
-def test_no_blank_before_the_backslash_still_separates() -> None:
-    text = "swift sft --a 1\\\n--b 2\\\n  --c 3"
-    assert values(only(text)) == {"a": 1, "b": 2, "c": 3}
-    assert codes(text) == ["no_blank_before_backslash"]
+    assert (problem.span and problem.span.line) == 1
 
 
 def test_a_word_over_two_lines_is_one_word() -> None:
@@ -391,12 +388,6 @@ def test_what_is_opened_and_never_closed_is_said(text: str, code: str) -> None:
     assert code in codes(text)
 
 
-def test_an_unclosed_quotation_costs_only_its_line() -> None:
-    command = only("swift sft --a 'x \\\n --b 2")
-    assert values(command) == {"a": "x", "b": 2}
-    assert command.partial
-
-
 def test_quoted_json_may_run_over_lines() -> None:
     text = (
         'ray job submit --runtime-env-json=\'{\n  "working_dir": "x"\n'
@@ -404,15 +395,6 @@ def test_quoted_json_may_run_over_lines() -> None:
     )
     assert values(only(text), "launcher")["runtime-env-json"] == {"working_dir": "x"}
     assert values(only(text)) == {"bf16": True}
-
-
-def test_a_command_cut_at_its_backslash_is_partial() -> None:
-    assert only("swift sft --a 1 \\").partial
-    assert only("swift sft --a 1 \\\n").partial
-
-
-def test_stray_markdown_backticks_do_no_harm() -> None:
-    assert values(only("swift sft --a 1 `\n --b 2`")) == {"a": 1, "b": 2}
 
 
 def test_self_feeding_variables_stay_bounded() -> None:
@@ -437,17 +419,6 @@ def test_a_substitution_closes_nearby_even_after_many_that_do_not() -> None:
     assert any(option.key == "lr" and option.value == 1e-6 for c in script.commands for option in c.options)
 
 
-def test_an_empty_variable_is_no_word() -> None:
-    assert values(only("EXTRA=\nswift sft --bf16 $EXTRA --b 1")) == {"bf16": True, "b": 1}
-    assert values(only('EXTRA=\nswift sft --bf16 "$EXTRA" --b 1')) == {"bf16": "", "b": 1}
-
-
-def test_an_override_behind_a_flag_is_not_its_value() -> None:
-    assert values(only("llamafactory-cli train x.yaml --bf16 learning_rate=1e-6")) == {
-        "bf16": True, "learning_rate": 1e-6,
-    }  # fmt: skip
-
-
 def test_the_values_of_a_flag_may_come_from_different_places() -> None:
     found = option("TAIL=(--lora_target q)\nMORE=(v)\nswift sft ${TAIL[@]} ${MORE[@]} k --b 1", "lora_target")
     assert found.value == ("q", "v", "k")
@@ -469,17 +440,8 @@ def test_quotes_and_substitutions_inside_a_value_are_kept(text: str, value: Valu
     assert option(f"swift sft {text}", text.split()[0].strip("-")).value == value
 
 
-def test_operators_inside_an_array_only_separate() -> None:
-    assert values(only("A=(--a 1; --b 2)\nswift sft ${A[@]}")) == {"a": 1, "b": 2}
-
-
 def test_a_comment_between_variables_and_their_program_takes_them_away() -> None:
     text = "A=1 \\\nB=2 \\\n# C=3 \\\nswift sft --a 1\n"
     assert values(only(text)) == {"a": 1}
     assert codes(text) == ["comment_in_command"]
     assert "A, B" in read(text).problems[0].message
-
-
-@pytest.mark.parametrize("text", ["A=1 # one\nswift sft --a 1\n", "A=1\n# two\nswift sft --a 1\n"])
-def test_a_comment_behind_a_variable_of_its_own_line_is_no_problem(text: str) -> None:
-    assert codes(text) == []

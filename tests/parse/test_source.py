@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmedic.kb.parse.intake import decode, load
 from trainmedic.kb.parse.source import Limits, LineIndex, Piece
+from trainmedic.kb.parse.text.intake import decode, load
 
 SMALL = Limits(head=40, tail=40)
 
@@ -135,9 +135,6 @@ def test_a_piece_gives_positions_of_the_whole_text() -> None:
     assert inner.text == "cd\nef"
     span = inner.span(3, 5)
     assert (span.line, span.column, span.end_line, span.end_column, span.text) == (3, 1, 3, 3, "ef")
-    assert inner.anchor().default
-    assert piece.line_span(1).text == "  cd"
-    assert piece.line_span(2).text == "ef"
 
 
 def test_stripped_prefixes_stay_in_positions_and_in_the_text_of_spans() -> None:

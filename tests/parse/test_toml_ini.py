@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.parse.reading import Checked
-from trainmedic.kb.parse.readers import ini_, toml_
+from trainmedic.kb.parse.readers import ini_file, toml_file
 from trainmedic.kb.parse.source import Piece
 
-_CHECKED = Checked(toml_.read)
+_CHECKED = Checked(toml_file.read)
 read, values, only, codes = _CHECKED.read, _CHECKED.values, _CHECKED.only, _CHECKED.codes
 
 
@@ -27,19 +27,19 @@ def test_broken_toml_keeps_its_readable_part() -> None:
 
 
 def test_ini_lines_are_read_with_their_section() -> None:
-    reading = ini_.read(Piece(source=None, text="[DEFAULT]\na = 1 ; c\nb: 'x y'\n# z\n[s]\nc=\nexport D=e\njunk\n"))
+    reading = ini_file.read(Piece(source=None, text="[DEFAULT]\na = 1 ; c\nb: 'x y'\n# z\n[s]\nc=\nexport D=e\njunk\n"))
     assert [(o.key, o.value, o.span.text) for o in reading.options] == [
         ("a", 1, "a = 1"), ("b", "x y", "b: 'x y'"), ("s.c", None, "c="), ("s.D", "e", "D=e"),
     ]  # fmt: skip
     assert reading.partial
-    assert ini_.read(Piece(source=None, text="a=1\n" * 5000)).partial
+    assert ini_file.read(Piece(source=None, text="a=1\n" * 5000)).partial
 
 
 def test_of_many_lines_that_are_no_entries_fifty_are_named() -> None:
     junk = "what is this\n" * 80
     assert [p.code for p in read(junk).problems] == ["toml_error"] * 50
-    assert [p.code for p in ini_.read(Piece(source=None, text=junk + "a = 1\n")).problems] == ["ini_error"] * 50
-    assert [o.key for o in ini_.read(Piece(source=None, text=junk + "a = 1\n")).options] == ["a"]
+    assert [p.code for p in ini_file.read(Piece(source=None, text=junk + "a = 1\n")).problems] == ["ini_error"] * 50
+    assert [o.key for o in ini_file.read(Piece(source=None, text=junk + "a = 1\n")).options] == ["a"]
 
 
 @pytest.mark.parametrize("value", ["9" * 5_000, "[" * 3_000])
@@ -51,6 +51,6 @@ def test_what_no_toml_reader_takes_makes_the_reading_partial(value: str) -> None
 
 
 def test_a_key_without_an_end_is_a_problem_and_what_stands_beside_it_is_read() -> None:
-    reading = toml_.read(Piece(source="f", text="lr = 1\n" + "a." * 150 + "b = 2\n"))
+    reading = toml_file.read(Piece(source="f", text="lr = 1\n" + "a." * 150 + "b = 2\n"))
     assert [option.value for option in reading.options][:1] == [1]
     assert any("100 parts" in problem.message for problem in reading.problems)

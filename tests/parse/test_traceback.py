@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmedic.kb.model.evidence import Traceback
-from trainmedic.kb.parse.readers import traceback_
+from trainmedic.kb.parse.logs import tracebacks
 from trainmedic.kb.parse.source import Piece
 
 
 def read(text: str) -> tuple[Traceback, ...]:
-    return traceback_.read(Piece(source="train.log", text=text))
+    return tracebacks.read(Piece(source="train.log", text=text))
 
 
 SIMPLE = """start
@@ -34,13 +34,55 @@ def test_a_traceback_has_its_exception_message_frames_and_place() -> None:
     assert (found.span.line, found.span.end_line) == (2, 8)
 
 
+HEAD = 'Traceback (most recent call last):\n  File "a.py", line 3, in g\n'
+FRAME = ("a.py:3 g",)
+TORN = "line 3479, in cross_entropy\n    return torch._C._nn.cross_entropy_loss(\n\n"
+TORN += "torch.OutOfMemoryError: CUDA out of memory."
+RAY = """Traceback (most recent call last):
+  File "main_ppo.py", line 63, in main
+    run_ppo(config)
+ray.exceptions.RayTaskError(OSError): ray::TaskRunner.run() (pid=4237, ip=10.1.1.1, repr=<X object>)
+  File "ray_trainer.py", line 212, in run
+    trainer.fit()
+OSError: no such thing
+"""
+BLUE = "[36m(TaskRunner pid=9)[0m "
+
+
 @pytest.mark.parametrize(
-    "torn", ["line 3479, in cross_entropy", 'site-packages/torch/nn/functional.py", line 3479, in cross_entropy']
-)
-def test_a_traceback_cut_off_inside_a_frame_keeps_that_frame(torn: str) -> None:
-    text = f"{torn}\n    return torch._C._nn.cross_entropy_loss(\n\ntorch.OutOfMemoryError: CUDA out of memory."
+    ("text", "exception", "message", "frames"),
+    [
+        pytest.param(*case, id=said)
+        for said, *case in (
+            ("cut off inside a frame", TORN, "torch.OutOfMemoryError", "CUDA out of memory.",
+             ("line 3479 cross_entropy",)),
+            ("also behind its path", f'site-packages/torch/nn/functional.py", {TORN}', "torch.OutOfMemoryError",
+             "CUDA out of memory.", ("line 3479 cross_entropy",)),
+            ("cut off at the top", '    return f(x)\n  File "a.py", line 3, in g\n    assert x\nAssertionError: no\n',
+             "AssertionError", "no", FRAME),
+            ("cut off at the end", f"{HEAD}    x = long(", "", "", FRAME),
+            ("Ray wraps the real exception", RAY, "OSError", "no such thing",
+             ("main_ppo.py:63 main", "ray_trainer.py:212 run")),
+            ("also where it is cut off", "ray.exceptions.RayTaskError(ValueError): ray::f() (pid=1)", "ValueError",
+             "ray::f() (pid=1)", ()),
+            ("with its message", f"{HEAD}ray.exceptions.RayTaskError(KeyError): gone", "KeyError", "gone", FRAME),
+            ("indented lines", "RuntimeError: Error(s) in state_dict:\n\tsize mismatch\nnext line", "RuntimeError",
+             "Error(s) in state_dict:\nsize mismatch", ()),
+            ("the message on the next line", f"{HEAD}my.pkg.SomeError:\nwhat happened\n", "my.pkg.SomeError",
+             "what happened", FRAME),
+            ("behind an empty line", f"{HEAD}my.pkg.SomeError:\n\nwhat happened\n", "my.pkg.SomeError", "what happened",
+             FRAME),
+            ("not behind a rule", f"{HEAD}my.pkg.SomeError:\n=====\nmore\n", "my.pkg.SomeError", "", FRAME),
+            ("repeated prefixes", "[rank1]: [rank1]: [rank1]: [rank1]: ValueError: boom", "ValueError", "boom", ()),
+            ("other output inside", f"{HEAD}Epoch: 3\n\nstill here\nTypeError: x\n", "TypeError", "x", FRAME),
+            ("colours without their escape", BLUE + f"{HEAD}ValueError: boom".replace("\n", f"\n{BLUE}"), "ValueError",
+             "boom", FRAME),
+        )
+    ],
+)  # fmt: skip
+def test_one_traceback_however_it_is_printed(text: str, exception: str, message: str, frames: tuple[str, ...]) -> None:
     (found,) = read(text)
-    assert (found.exception, found.frames) == ("torch.OutOfMemoryError", ("line 3479 cross_entropy",))
+    assert (found.exception, found.message, found.frames, found.root) == (exception, message, frames, True)
 
 
 def test_words_that_speak_of_a_line_are_no_frame() -> None:
@@ -141,39 +183,6 @@ def test_what_only_follows_from_another_failure_is_no_root_unless_alone() -> Non
     assert read("RuntimeError: Connection closed by peer\nKeyError: 'x'")[0].exception == "KeyError"
 
 
-def test_ray_wraps_the_real_exception() -> None:
-    text = """Traceback (most recent call last):
-  File "main_ppo.py", line 63, in main
-    run_ppo(config)
-ray.exceptions.RayTaskError(OSError): ray::TaskRunner.run() (pid=4237, ip=10.1.1.1, repr=<X object>)
-  File "ray_trainer.py", line 212, in run
-    trainer.fit()
-OSError: no such thing
-"""
-    (found,) = read(text)
-    assert (found.exception, found.message) == ("OSError", "no such thing")
-    assert found.frames == ("main_ppo.py:63 main", "ray_trainer.py:212 run")
-
-
-def test_a_ray_wrapper_cut_off_still_names_its_cause() -> None:
-    (found,) = read("ray.exceptions.RayTaskError(ValueError): ray::f() (pid=1)")
-    assert found.exception == "ValueError"
-    (found,) = read(
-        'Traceback (most recent call last):\n  File "a.py", line 1, in f\nray.exceptions.RayTaskError(KeyError): gone'
-    )
-    assert (found.exception, found.message) == ("KeyError", "gone")
-
-
-def test_a_traceback_cut_off_at_the_top_is_read() -> None:
-    (found,) = read('    return f(x)\n  File "a.py", line 3, in g\n    assert x\nAssertionError: no\n')
-    assert (found.exception, found.frames) == ("AssertionError", ("a.py:3 g",))
-
-
-def test_a_traceback_cut_off_at_the_end_has_no_exception() -> None:
-    (found,) = read('Traceback (most recent call last):\n  File "a.py", line 3, in g\n    x = long(')
-    assert (found.exception, found.frames, found.root) == ("", ("a.py:3 g",), True)
-
-
 @pytest.mark.parametrize(
     ("line", "exception"),
     [
@@ -190,27 +199,6 @@ def test_a_lone_last_line_counts(line: str, exception: str) -> None:
     assert found.span.line == 1
 
 
-def test_an_indented_continuation_belongs_to_the_message() -> None:
-    (found,) = read("RuntimeError: Error(s) in loading state_dict:\n\tsize mismatch for score.weight\nnext line")
-    assert found.message == "Error(s) in loading state_dict:\nsize mismatch for score.weight"
-
-
-def test_a_message_on_the_next_line_is_taken() -> None:
-    (found,) = read(
-        'Traceback (most recent call last):\n  File "a.py", line 3, in g\nmy.pkg.SomeError:\nwhat happened\n'
-    )
-    assert found.message == "what happened"
-
-
-def test_a_message_after_an_empty_line_is_taken() -> None:
-    (found,) = read(
-        'Traceback (most recent call last):\n  File "a.py", line 3, in g\nmy.pkg.SomeError:\n\nwhat happened\n'
-    )
-    assert found.message == "what happened"
-    (found,) = read('Traceback (most recent call last):\n  File "a.py", line 3, in g\nmy.pkg.SomeError:\n=====\nmore\n')
-    assert found.message == ""
-
-
 def test_endless_recursion_keeps_a_bounded_number_of_frames() -> None:
     text = (
         "Traceback (most recent call last):\n" + '  File "a.py", line 3, in g\n' * 1000 + "RecursionError: too deep\n"
@@ -218,16 +206,6 @@ def test_endless_recursion_keeps_a_bounded_number_of_frames() -> None:
     (found,) = read(text)
     assert len(found.frames) == 200
     assert found.exception == "RecursionError"
-
-
-def test_repeated_prefixes_are_no_trap() -> None:
-    (found,) = read("[rank1]: [rank1]: [rank1]: [rank1]: ValueError: boom")
-    assert (found.rank, found.message) == (1, "boom")
-
-
-def test_other_output_inside_a_traceback_is_not_its_exception() -> None:
-    text = 'Traceback (most recent call last):\n  File "a.py", line 3, in g\nEpoch: 3\n\nstill here\nTypeError: x\n'
-    assert [one.exception for one in read(text)] == ["TypeError"]
 
 
 def test_a_frame_after_a_finished_traceback_starts_another() -> None:
@@ -241,7 +219,7 @@ def test_talk_of_errors_is_no_traceback(text: str) -> None:
 
 
 def test_the_number_of_tracebacks_is_bounded() -> None:
-    assert len(read("".join(f"ValueError: {i}\n" for i in range(5000)))) == traceback_.MAX_TRACEBACKS
+    assert len(read("".join(f"ValueError: {i}\n" for i in range(5000)))) == tracebacks.MAX_TRACEBACKS
 
 
 PARTS = st.sampled_from(
@@ -285,11 +263,3 @@ def test_a_lone_last_line_that_ends_with_a_colon_gets_the_next_line() -> None:
     assert (found.message, found.span.end_line) == ("Target modules not found:\nq_proj, k_proj", 2)
     (told,) = read("then I see ValueError: not found:\nwhat does it mean")
     assert told.message == "not found:"
-
-
-def test_a_prefix_whose_colours_lost_their_escape_character_is_stepped_over() -> None:
-    (found,) = read(
-        "[36m(TaskRunner pid=9)[0m Traceback (most recent call last):\n"
-        '[36m(TaskRunner pid=9)[0m   File "a.py", line 3, in f\n[36m(TaskRunner pid=9)[0m ValueError: boom\n'
-    )
-    assert (found.exception, found.message, len(found.frames)) == ("ValueError", "boom", 1)

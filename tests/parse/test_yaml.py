@@ -6,9 +6,9 @@ import pytest
 
 from tests.parse.reading import Checked
 from trainmedic.kb.model.run import Unresolved
-from trainmedic.kb.parse.readers import yaml_
+from trainmedic.kb.parse.readers import yaml_file
 
-_CHECKED = Checked(yaml_.read)
+_CHECKED = Checked(yaml_file.read)
 read, values, only, codes = _CHECKED.read, _CHECKED.values, _CHECKED.only, _CHECKED.codes
 
 
@@ -100,8 +100,8 @@ def test_a_merge_of_nothing_before_an_error_is_read() -> None:
     "number", ["9" * 301, "0x" + "f" * 400, "0b" + "1" * 2_000, "1:" * 900 + "1", "-" + "9" * 5_000]
 )
 def test_a_whole_number_that_no_float_can_hold_stays_text(number: str) -> None:
-    assert yaml_.scalar(number) == number
-    assert yaml_.scalar("9" * 300) == int("9" * 300)
+    assert yaml_file.scalar(number) == number
+    assert yaml_file.scalar("9" * 300) == int("9" * 300)
 
 
 def test_a_broken_file_of_any_length_is_read_up_to_a_bound() -> None:
@@ -129,5 +129,4 @@ def test_a_list_of_maps_on_a_line_after_an_error_is_read_with_its_places() -> No
 def test_a_block_of_text_is_one_value() -> None:
     found = only("system: |\n  You are\n  a helper.\n\nlr: 1\n", "system")
     assert (found.value, found.quoted) == ("You are\na helper.\n", True)
-    assert found.value_span is not None
-    assert found.value_span.text == "|\n  You are\n  a helper."
+    assert (found.value_span and found.value_span.text) == "|\n  You are\n  a helper."

@@ -16,7 +16,7 @@ from sqlalchemy.engine import Engine
 from starlette.testclient import TestClient
 
 from tests.channels.fakes import FakeDingTalk, FakeFeishu, served
-from trainmedic.ingest.drafts.build import build
+from tests.ingest.reading import build
 from trainmedic.ingest.items import Raw
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.access.audit_log import AuditEntry, AuditLog

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from trainmedic.kb.parse.error_template import template
+from trainmedic.kb.parse.logs.error_lines import template
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.dialogue.request import Ask

@@ -10,7 +10,7 @@ from trainmedic.kb.model.evidence import Evidence, InputReceipt, Receipt, Signal
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Fix, Missing, Reference, Report, Safety, Severity, Status, Text
 from trainmedic.kb.model.run import Option, Origin, Recognised, RunConfig, Setting, VersionFact
-from trainmedic.kb.parse.signal_kinds import BENIGN
+from trainmedic.kb.parse.logs.signal_kinds import BENIGN
 from trainmedic.service.dialogue.conversation import Message
 from trainmedic.service.dialogue.intent import Intent
 from trainmedic.service.dialogue.request import Ask

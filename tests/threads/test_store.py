@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from trainmedic.kb.errors import StoreError
+from trainmedic.kb.serialization import to_json
 from trainmedic.kb.threads.store import Array, Entry, ThreadStore
-from trainmedic.kb.threads.thread import Quote, Thread, from_text, to_text
+from trainmedic.kb.threads.thread import Quote, Thread, from_text
 
 DIMENSION = 4
 
@@ -53,7 +54,7 @@ def axis(direction: int) -> Array:
 def test_a_thread_comes_back_as_it_was_stored(store: ThreadStore) -> None:
     store.put([entry("a", "loss is nan")])
     assert store.get(["test:a", "test:unknown"]) == (thread("a"),)
-    assert from_text(to_text(thread("a"))) == thread("a")
+    assert from_text(to_json(thread("a"))) == thread("a")
 
 
 def test_words_find_the_thread_that_has_most_and_rarest_of_them(store: ThreadStore) -> None:

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse.compressed import kind_of
-from trainmedic.kb.parse.event_files import is_run_history
+from trainmedic.kb.parse.logs.event_files import is_run_history
+from trainmedic.kb.parse.text.compressed import kind_of
 from trainmedic.service.settings import MEBIBYTE
 from trainmedic.ui.channels.channel import NotRead
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from trainmedic.kb.parse.progress import observer
+from trainmedic.kb.parse.text.progress import observer
 from trainmedic.service.answering import Parts, StreamPart
 
 LARGE = 300_000

@@ -84,8 +84,7 @@ class ReviewPages:
         ]
 
     def _desk(self) -> Desk:
-        knowledge = self._context.advisor.knowledge
-        return desk_over(self._context.settings, knowledge.cases, knowledge.mechanisms)
+        return desk_over(self._context.settings, self._context.advisor.knowledge.cases)
 
     def _unresolved(self) -> tuple[UnresolvedView, ...]:
         advisor = self._context.advisor

@@ -13,7 +13,7 @@ from cachetools import LRUCache
 
 from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse.compressed import expand
+from trainmedic.kb.parse.text.compressed import expand
 from trainmedic.service.answering import Executor
 from trainmedic.service.dialogue.request import safely_named
 from trainmedic.service.dialogue.two_runs import comparable, sides_of

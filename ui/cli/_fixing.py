@@ -13,7 +13,7 @@ from itertools import accumulate
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Edit
-from trainmedic.kb.parse.intake import decode
+from trainmedic.kb.parse.text.intake import decode
 from trainmedic.ui.cli._input import STDIN_NAME, write
 
 _PLACEHOLDER = "\U0010ffff"

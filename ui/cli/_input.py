@@ -11,8 +11,8 @@ from typing import BinaryIO, Literal
 
 from trainmedic.kb.errors import InvalidSettings, TrainmedicError
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse.compressed import head_and_tail
-from trainmedic.kb.parse.intake import decode
+from trainmedic.kb.parse.text.compressed import head_and_tail
+from trainmedic.kb.parse.text.intake import decode
 
 MAX_BYTES = 64 * 1024 * 1024
 MOST_FILES = 100

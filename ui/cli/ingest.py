@@ -6,19 +6,14 @@ Examples: trainmedic ingest github issues.json
 Threads are shown at once as similar reports, quoted and never more than reported; a run again reads what changed, and
 forgets what is gone. Write-ups and the resolved threads of a chat become drafts: case pages with `status: draft`, which
 are shown only when a reviewer publishes them. Secrets and e-mail addresses are masked before anything is stored.
-
-`trainmedic ingest defects CHECKOUT… --out FILE` harvests fix commits from the history of packages' git checkouts as
-candidates for kb/defects, one JSON object a line, with the releases that have the defect. What kb/defects or the file
-has already is skipped.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import hashlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +21,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from trainmedic.ingest.drafts.build import Related, Summary
     from trainmedic.ingest.drafts.draft import Draft
-    from trainmedic.ingest.drafts.fields import Choose
     from trainmedic.ingest.items import Document
     from trainmedic.ingest.threads.stages import Executor
     from trainmedic.ingest.threads.sync import SyncSummary
@@ -34,8 +28,8 @@ if TYPE_CHECKING:
     from trainmedic.service.ranking.knowledge import Knowledge
     from trainmedic.service.settings import Settings
 
-CHATS = ("slack", "lark")
-"""Sources whose resolved threads become drafts: a chat is a team's own, a tracker may be that of a framework."""
+CHAT = "slack"
+"""The source whose resolved threads become drafts: a chat is a team's own, a tracker may be that of a framework."""
 RELATED = 3
 """Cases that are proposed for a draft."""
 PROGRESS = 1_000
@@ -44,7 +38,7 @@ PROGRESS = 1_000
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", help="a kind of source; or a path or address, whose kind is seen")
-    parser.add_argument("location", metavar="LOCATION", nargs="*", help="the path or address; of defects the checkouts")
+    parser.add_argument("location", metavar="LOCATION", nargs="?", help="the path or address")
     parser.add_argument("--out", type=Path, metavar="PATH", help="folder of the drafts (drafts/ in the data folder)")
     parser.add_argument(
         "--drafts", action="store_true", help="also draft the resolved threads of a tracker (of a chat always)"
@@ -56,16 +50,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--internal", action="store_true", help="of web pages: follow redirects of public pages into your network too"
     )
     parser.add_argument("--full", action="store_true", help="read everything again, not only what changed")
-    parser.add_argument("--since", default="", metavar="DATE", help="of defects: the earliest commit, as 2024-06-01")
     parser.add_argument("--json", action="store_true")
 
 
 def run(options: argparse.Namespace) -> int:
     """Exit code 3 if nothing could be read."""
-    if options.source == "defects":
-        return _defects(options)
     from trainmedic.ingest import pipeline
-    from trainmedic.ingest.drafts.drafting import Aids
     from trainmedic.ingest.items import Options
     from trainmedic.ingest.sources import read
     from trainmedic.service.ranking.similar import mechanisms_near
@@ -94,11 +84,7 @@ def run(options: argparse.Namespace) -> int:
         pipeline.Drafting(
             folder=options.out or drafts_folder(settings),
             related=_related(advisor),
-            aids=Aids(
-                cases={case.id: case for case in knowledge.cases.published},
-                choose=_chooser(settings) if settings.model_base_url else None,
-            ),
-            discussions=options.drafts or name in CHATS,
+            discussions=options.drafts or name == CHAT,
         ),
         progress,
         complete=not since,
@@ -125,9 +111,7 @@ def _source_of(options: argparse.Namespace) -> tuple[str, str]:
     from trainmedic.ingest.sources import names, recognised
     from trainmedic.kb.errors import InvalidRequest
 
-    if len(options.location) > 1:
-        raise InvalidRequest("name one folder or file")
-    location = (*options.location, options.source)[0]
+    location = options.location or options.source
     name = options.source if options.location else recognised(location)
     if name not in names():
         raise InvalidRequest(f"no source {name!r}", hint=f"one of: {', '.join(names())}")
@@ -142,23 +126,8 @@ def _related(advisor: Advisor) -> Related:
     return related
 
 
-def _chooser(settings: Settings) -> Choose:
-    from trainmedic.service.llm.article_quotes import article_quotes
-    from trainmedic.ui.app import build_model
-
-    async def quotes(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
-        # A connection belongs to the event loop in which it was made.
-        model = build_model(settings)
-        try:
-            return await article_quotes(lines, model)
-        finally:
-            await model.aclose()
-
-    return lambda lines: asyncio.run(quotes(lines))
-
-
 def _lines(draft: Draft) -> Iterator[str]:
-    """The draft, and each of its statements that the knowledge contradicts with the line that it is on."""
+    """The draft, and each option that its framework does not have with the line that names it."""
     about = f"  (about {', '.join(draft.related)}?)" if draft.related else ""
     yield f"{draft.origin} → {draft.id}{about}"
     for mark in draft.marks:
@@ -202,22 +171,3 @@ def source_name(kind: str, location: str) -> str:
 
 def _fields(summary: Summary) -> dict[str, object]:
     return {field.name: getattr(summary, field.name) for field in fields(summary)}
-
-
-def _defects(options: argparse.Namespace) -> int:
-    from trainmedic.ingest.defects.harvest import harvest
-    from trainmedic.ingest.defects.history import History
-    from trainmedic.kb.errors import InvalidRequest
-    from trainmedic.kb.pages.defect import defects_of
-
-    if not options.location or options.out is None:
-        raise InvalidRequest("name the checkouts, and the file of the candidates", hint="--out FILE.jsonl")
-    for checkout in options.location:
-        if not Path(checkout).is_dir():
-            raise InvalidRequest(f"{checkout} is not a directory")
-        history = History(Path(checkout))
-        if not history.releases:
-            raise InvalidRequest(f"{checkout} has no releases", hint="a full git checkout with its tags is needed")
-        count = sum(1 for _ in harvest(history, options.out, defects_of([history.package]), options.since))
-        print(f"{history.package}: {count} new candidates", file=sys.stderr)
-    return 0

@@ -1,11 +1,10 @@
-"""Work with the knowledge base: lint, list, show, new, coverage.
+"""Work with the knowledge base: lint, list, show, new.
 
 lint      check pages and lists of defects (all, or the given ones): format, links, both languages; run the
           rules' examples
 list      list cases, mechanisms and rules, known defects, or the names that pages use (signals, settings, concepts)
 show      print one case, mechanism, origin (mechanism.origin), rule or known defect as Markdown
 new       write the skeleton of a case, mechanism or rule page
-coverage  print what is covered by framework and class, with links and gaps, as Markdown
 """
 
 from __future__ import annotations
@@ -39,11 +38,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument("id", help="lower-case words joined by dashes; names the problem, not the remedy")
     new.add_argument("--folder", required=True, type=Path, help="where the page goes")
     new.add_argument("--new-folder", action="store_true", help="create the folder if it does not exist")
-    actions.add_parser("coverage", help="print what is covered, as Markdown")
 
 
 def run(options: argparse.Namespace) -> int:
-    actions = {"lint": _lint, "list": _list, "show": _show, "new": _new, "coverage": _coverage}
+    actions = {"lint": _lint, "list": _list, "show": _show, "new": _new}
     return actions[options.action](options)
 
 
@@ -145,16 +143,6 @@ def _selected(paths: list[Path], folders: list[Path]) -> tuple[set[str], list[Pa
             below = [name for _, name in discover(path)]
         selected.update(below)
     return selected, loose
-
-
-def _coverage(_: argparse.Namespace) -> int:
-    from trainmedic.ingest.authoring.coverage import coverage
-    from trainmedic.kb.pages.case import load_cases
-    from trainmedic.kb.pages.mechanism import load_mechanisms
-    from trainmedic.kb.pages.rule import load_rules
-
-    sys.stdout.write(coverage(load_cases(), load_rules(), load_mechanisms()))
-    return 0
 
 
 def _list(options: argparse.Namespace) -> int:

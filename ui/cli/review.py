@@ -1,12 +1,11 @@
-"""Review drafts of cases and publish them: list, show, edit, approve, reject, merge, rule, publish.
+"""Review drafts of cases and publish them: list, show, edit, approve, reject, merge, publish.
 
-list     the queue: state, marks (statements that the knowledge contradicts) and problems of each draft
-show     one draft: its fields with their lines, marks, probable duplicates, what the page still lacks, its history
+list     the queue: state, marks (options that the framework does not have) and problems of each draft
+show     one draft: its fields with their lines, marks, probable duplicates, and what the page still lacks
 edit     replace the draft's page by a file (- reads standard input)
 approve  say that the page is right; it must have no problem
 reject   say that it is not to be published, and why
-merge    add the draft's symptoms and sources to a page of yours; a built-in case is named as related instead
-rule     print a rule page with the write-up's configuration and log as its example
+merge    add the draft's symptoms and sources to a page of yours
 publish  write the approved page to cases/ of your folder (the first of kb_paths), as one commit in a git checkout
 
 A draft's id may be shortened to its last part. Nothing is pushed. The audit log has each change,
@@ -31,7 +30,6 @@ ACTIONS = {
     "approve": "say that a draft is right",
     "reject": "say that a draft is not to be published",
     "merge": "add a draft to a published case",
-    "rule": "print a rule page made of a draft",
     "publish": "write an approved page to your folder",
 }
 
@@ -51,22 +49,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         if name == "publish":
             action.add_argument("--folder", type=Path, help="your folder of pages (the first of kb_paths)")
         action.add_argument("--drafts", type=Path, metavar="PATH", help="folder of the drafts (as of ingest --out)")
-        if name != "rule":
-            action.add_argument("--json", action="store_true")
+        action.add_argument("--json", action="store_true")
 
 
 def run(options: argparse.Namespace) -> int:
-    from importlib.metadata import version
-
     desk = _desk(options)
     match options.action:
         case "list":
             return _list(desk, options)
         case "show":
-            return _show(desk.entry(options.id), options)
-        case "rule":
-            sys.stdout.write(desk.rule(options.id, version("trainmedic")))
-            return 0
+            entry = desk.entry(options.id)
+            return _done(options, entry, _lines(entry))
         case _:
             return _decide(desk, options)
 
@@ -82,8 +75,8 @@ def _decide(desk: Desk, options: argparse.Namespace) -> int:
     publication = None
     match options.action:
         case "edit":
-            missing = desk.edit(draft, _text(options.file), now)
-            value, lines = {"missing": missing}, [f"missing: {problem}" for problem in missing] or ["complete"]
+            problems = desk.edit(draft, _text(options.file), now)
+            value, lines = {"problems": problems}, [f"problem: {text}" for text in problems] or ["complete"]
         case "approve":
             value = review = desk.approve(draft, now)
             lines = [review.state]
@@ -92,12 +85,12 @@ def _decide(desk: Desk, options: argparse.Namespace) -> int:
             lines = [review.state]
         case "merge":
             value = publication = desk.merge(draft, options.case, now)
-            lines = [f"{options.case} is built in: the draft names it as related and stays in the queue"]
+            lines = []
         case _:
             value = publication = desk.publish(draft, now, options.folder)
             lines = []
     note(f"review {options.action}", draft)
-    if publication is not None and publication.path:
+    if publication is not None:
         return _published(options, publication)
     return _done(options, value, lines)
 
@@ -123,10 +116,6 @@ def _list(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
-def _show(entry: Entry, options: argparse.Namespace) -> int:
-    return _done(options, entry, _lines(entry))
-
-
 def _lines(entry: Entry) -> Iterator[str]:
     draft, review = entry.draft, entry.review
     yield f"{draft.id}: {draft.title}"
@@ -137,16 +126,12 @@ def _lines(entry: Entry) -> Iterator[str]:
         places = ", ".join(str(passage.first_line) for passage in field.passages)
         yield f"  {field.name}: {field.value}  (line {places})"
     for mark in draft.marks:
-        yield f"contradicted, line {mark.claim.first_line}: {mark.claim.text}"
+        yield f"line {mark.claim.first_line}: {mark.claim.text}"
         yield f"  {mark.page}: {mark.why.get(draft.language)}"
     for duplicate in entry.duplicates:
-        yield f"like {duplicate.of} {duplicate.id}: {'; '.join(reason.text.en for reason in duplicate.reasons)}"
+        yield f"like {duplicate.of} {duplicate.id} ({duplicate.share:.0%})"
     for problem in entry.problems:
         yield f"problem: {problem}"
-    for problem in entry.missing:
-        yield f"missing: {problem}"
-    for commit in entry.history:
-        yield f"{commit.id}  {commit.day}  {commit.subject}"
 
 
 def _published(options: argparse.Namespace, publication: Publication) -> int:

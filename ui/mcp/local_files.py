@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trainmedic.kb.errors import InvalidRequest, NotFound
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse.compressed import head_and_tail
+from trainmedic.kb.parse.text.compressed import head_and_tail
 
 MOST_BYTES = 64 * 1024 * 1024
 """Bytes kept of a file, its beginning and end; what is parsed of them is less."""

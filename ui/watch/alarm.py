@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence, Signal
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse.metrics import finite_except
+from trainmedic.kb.parse.logs.metrics import finite_except
+from trainmedic.kb.parse.logs.signal_kinds import BENIGN
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.parse.signal_kinds import BENIGN
 
 # Cheap, because it sees every line of a log; the real reading happens only if it matches.
 SUSPICIOUS = regex(

@@ -9,7 +9,7 @@ from typing import Any
 
 from trainmedic.kb.identities import identities_of, mask_identities, masked_values
 from trainmedic.kb.mask import mask
-from trainmedic.kb.parse.signal_kinds import KINDS
+from trainmedic.kb.parse.logs.signal_kinds import KINDS
 from trainmedic.kb.serialization import plain, to_json
 from trainmedic.service.observers.destination import NotDelivered, Notice, destination
 from trainmedic.service.storage.history import OURS

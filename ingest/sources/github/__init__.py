@@ -7,13 +7,13 @@ The token is read from GITHUB_TOKEN or GH_TOKEN; public repositories can be read
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from trainmedic.ingest.items import Discussion, Failure, Item, Options
-from trainmedic.ingest.read.files import File, files
+from trainmedic.ingest.read.files import File, files, json_of
 from trainmedic.ingest.sources.github.answers import discussions, listed
 from trainmedic.ingest.sources.github.api import GitHub
 from trainmedic.kb.lazy import regex
@@ -40,26 +40,21 @@ def read(options: Options) -> Iterator[Item]:
 
 
 def _file(file: File) -> Iterator[Discussion | Failure]:
-    if file.suffix != ".json":
-        for line in file.lines():
-            if isinstance(line, Failure):
-                yield line
-            else:
-                yield from _listed(*line, numbered=False)
+    if file.suffix == ".json":
+        yield from _listed(file.origin, file.json(MAX_BYTES), numbered=True)
         return
-    data = file.content(MAX_BYTES)
+    for line in file.lines():
+        if isinstance(line, Failure):
+            yield line
+        else:
+            yield from _listed(line[0], json_of(*line), numbered=False)
+
+
+def _listed(origin: str, data: Any, *, numbered: bool) -> Iterator[Discussion | Failure]:
+    """What one JSON value lists. ``numbered``: the place of an item in it is part of its origin even if it is alone."""
     if isinstance(data, Failure):
         yield data
-    else:
-        yield from _listed(file.origin, data, numbered=True)
-
-
-def _listed(origin: str, data: bytes, *, numbered: bool) -> Iterator[Discussion | Failure]:
-    """What one JSON text lists. ``numbered``: the place of an item in it is part of its origin even if it is alone."""
-    try:
-        items = listed(json.loads(data))
-    except (ValueError, RecursionError) as error:
-        yield Failure(origin=origin, reason=f"no JSON ({error})")
         return
+    items = listed(data)
     for number, item in enumerate(items, start=1):
         yield from discussions(item, f"{origin}#{number}" if numbered or len(items) > 1 else origin)

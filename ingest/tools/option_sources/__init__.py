@@ -1,24 +1,23 @@
-"""Where each framework declares its options. The module of ``some-framework`` is ``some_framework``.
-
-It has ``options_by_owner(tree)``: the options under each owner, a command or a class. The first owner is the main one.
-"""
+"""Where each framework declares its options. The function of ``some-framework`` is ``some_framework``: it gives the
+options under each owner, a command or a class. The first owner is the main one."""
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Mapping
-from importlib import import_module
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from trainmedic.ingest.tools.extract_source import GitTree
 from trainmedic.ingest.tools.extract_store import Entry, OptionsByOwner
+from trainmedic.ingest.tools.option_sources import classes, files, flags
 
-FRAMEWORKS = {module.name.replace("_", "-"): module.name for module in pkgutil.iter_modules(__path__)}
-"""Framework → its module."""
-
-
-class OptionSource(Protocol):
-    def options_by_owner(self, tree: GitTree) -> OptionsByOwner: ...
+Source: TypeAlias = Callable[[GitTree], OptionsByOwner]
+FRAMEWORKS: Mapping[str, Source] = {
+    name.replace("_", "-"): found
+    for module in (classes, flags, files)
+    for name, found in vars(module).items()
+    if getattr(found, "__module__", "") == module.__name__ and not name.startswith("_")
+}
+"""Framework → what reads its options."""
 
 
 def extract(tree: GitTree, framework: str) -> dict[str, Entry]:
@@ -26,8 +25,7 @@ def extract(tree: GitTree, framework: str) -> dict[str, Entry]:
 
     Raises KeyError for a framework that cannot be read, FileNotFoundError where the tag or its files are missing.
     """
-    source: OptionSource = import_module(f"{__name__}.{FRAMEWORKS[framework]}")
-    return _merge(source.options_by_owner(tree))
+    return _merge(FRAMEWORKS[framework](tree))
 
 
 def _merge(owned: OptionsByOwner) -> dict[str, Entry]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, TypeGuard
 
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.parse.readers.loads import ASIDE, TRAINED, is_model, last_name, load_class
+from trainmedic.kb.parse.readers.loads import ASIDE, TRAINED, DataFlow, is_model, last_name, load_class
 from trainmedic.kb.parse.readers.nodes import Entries, Leaf, Node, Pair, leaf, unresolved
 
 NAMED = {"half": "torch.float16", "bfloat16": "torch.bfloat16", "float": "torch.float32"}
@@ -23,20 +23,7 @@ DTYPES = frozenset({f"torch.{each}" for each in ("float16", "half", "bfloat16", 
 KEY = "torch_dtype"
 """The key of a cast's option: the one of the load whose dtype it replaces."""
 _SAME = frozenset(
-    {
-        "to",
-        "cuda",
-        "cpu",
-        "npu",
-        "xpu",
-        "eval",
-        "train",
-        "requires_grad_",
-        "merge_and_unload",
-        "half",
-        "bfloat16",
-        "float",
-    }
+    {"to", "cuda", "cpu", "npu", "xpu", "eval", "train", "requires_grad_", "merge_and_unload"} | set(NAMED)
 )
 _WRAPPERS = regex(r"get_peft_model|prepare_model_for_\w+|compile|(?:Distributed)?DataParallel|PeftModel\w*")
 _NAMES = regex(
@@ -54,25 +41,13 @@ _DEEPEST = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cast:
-    """One cast. ``dtype`` is its argument, None for a method that names it; ``sure`` is False under a condition."""
+    """One cast of ``owner``. ``dtype`` is its argument, None for a method that names it."""
 
     call: ast.Call
+    owner: ast.expr
     method: str
     dtype: ast.expr | None = None
     keyword: ast.keyword | None = None
-    sure: bool = True
-
-
-def casts(nodes: Sequence[ast.AST], loads: Mapping[int, str]) -> Iterator[Cast]:
-    """Every call that gives the trained model a dtype. ``loads`` comes from `kb.parse.readers.loads.scopes`."""
-    found = [cast for node in nodes if isinstance(node, ast.Call) and (cast := _cast(node)) is not None]
-    if not found or _only_writes(nodes):
-        return
-    flow = _Variables(nodes, loads)
-    for cast in found:
-        sure = flow.place(cast.call)
-        if sure is not None and isinstance(cast.call.func, ast.Attribute) and flow.is_model(cast.call.func.value):
-            yield replace(cast, sure=sure)
 
 
 class Script(Protocol):
@@ -91,8 +66,18 @@ class Script(Protocol):
 
 
 def entries(nodes: Sequence[ast.AST], loads: Mapping[int, str], script: Script) -> Iterator[Entries]:
-    """Each cast as one entry `KEY`; its value is unresolved if the cast depends on a condition."""
-    for cast in casts(nodes, loads):
+    """Each cast of the trained model as one entry `KEY`; its value is unresolved if the cast depends on a condition.
+
+    ``loads`` comes from `kb.parse.readers.loads.scopes`.
+    """
+    found = [cast for node in nodes if isinstance(node, ast.Call) and (cast := _cast(node)) is not None]
+    if not found or _only_writes(nodes):
+        return
+    flow = _Variables(nodes, loads)
+    for cast in found:
+        sure = flow.place(cast.call)
+        if sure is None or not flow.is_model(cast.owner):
+            continue
         if cast.dtype is None:
             end = script.end(cast.call)
             start = script.end(cast.call.func) - len(cast.method)
@@ -100,7 +85,7 @@ def entries(nodes: Sequence[ast.AST], loads: Mapping[int, str], script: Script) 
         else:
             value = script.node(cast.dtype)
             start = value.start
-        if not cast.sure:
+        if not sure:
             value = unresolved(script.text, value.start, value.end)
         if cast.keyword is not None:
             start = script.offset(cast.keyword.lineno, cast.keyword.col_offset)
@@ -117,17 +102,17 @@ def _entry(start: int, value: Leaf) -> Entries:
 def _cast(call: ast.Call) -> Cast | None:
     if not isinstance(call.func, ast.Attribute):
         return None
-    method = call.func.attr
+    method, owner = call.func.attr, call.func.value
     if method in NAMED and not call.args and not call.keywords:
-        return Cast(call=call, method=method)
+        return Cast(call=call, owner=owner, method=method)
     if method != "to":
         return None
     for keyword in call.keywords:
         if keyword.arg == "dtype":
-            return Cast(call=call, method=method, dtype=keyword.value, keyword=keyword)
+            return Cast(call=call, owner=owner, method=method, dtype=keyword.value, keyword=keyword)
     for each in call.args:
         if _names_dtype(each) or "dtype" in last_name(each).lower():
-            return Cast(call=call, method=method, dtype=each)
+            return Cast(call=call, owner=owner, method=method, dtype=each)
     return None
 
 
@@ -148,35 +133,24 @@ def _runs(node: ast.AST) -> TypeGuard[ast.Call]:
     return "trainer" in last_name(node.func.value).lower()
 
 
-class _Variables:
+class _Variables(DataFlow):
     """What each variable of a script holds, and what stands around each of its calls."""
 
     def __init__(self, nodes: Sequence[ast.AST], loads: Mapping[int, str]) -> None:
+        super().__init__(nodes)
         self.loads = loads
-        self.values: dict[str, list[ast.expr]] = {}
         self.parents: dict[int, ast.AST] = {}
         self.judged: dict[str, bool | None] = {}
-        self.trained = -1  # the first line on which a trainer runs
+        self.trains_at = -1  # the first line on which a trainer runs
         for node in nodes:
             for child in ast.iter_child_nodes(node):
                 self.parents[id(child)] = node
-            if isinstance(node, ast.Assign):
-                for target in node.targets:
-                    self._assigned(target, node.value)
-            elif isinstance(node, ast.AnnAssign) and node.value is not None:
-                self._assigned(node.target, node.value)
-            elif _runs(node) and not 0 <= self.trained < node.lineno:
-                self.trained = node.lineno
-
-    def _assigned(self, target: ast.expr, value: ast.expr) -> None:
-        if isinstance(target, ast.Tuple) and target.elts:
-            target = target.elts[0]
-        if name := last_name(target):
-            self.values.setdefault(name, []).append(value)
+            if _runs(node) and not 0 <= self.trains_at < node.lineno:
+                self.trains_at = node.lineno
 
     def place(self, call: ast.Call) -> bool | None:
         """True if a call always precedes training, False if that depends on a condition, None if it never does."""
-        if 0 <= self.trained < call.lineno:
+        if 0 <= self.trains_at < call.lineno:
             return None
         sure, node = True, self.parents.get(id(call))
         child: ast.AST = call

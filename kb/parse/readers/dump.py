@@ -50,11 +50,8 @@ def read(piece: Piece) -> Reading:
         node: Node = scanner.call(match, 0) if match["open"] == "(" else scanner.entries(0)
         if isinstance(node, Entries):
             flattener.add(node, "" if name == "Namespace" else name)
-    for code, message, at, end in scanner.flaws:
-        flattener.problem(code, message, at, end)
-    return Reading(
-        options=tuple(flattener.options), problems=tuple(flattener.problems), partial=scanner.partial or flattener.full
-    )
+    flattener.flaws(scanner.flaws)
+    return flattener.reading(partial=scanner.partial)
 
 
 def overrides(piece: Piece) -> tuple[Piece, Reading] | None:

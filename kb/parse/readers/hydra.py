@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, Scalar, Unresolved, Value
@@ -55,32 +56,27 @@ def read(arg: Arg, piece: Piece) -> Option | None:
     if found is None or not is_override(arg):
         return None
     written = piece.text[arg.start : arg.end]
-    key_at = written.find(found["key"])
-    key_span = piece.span(arg.start + max(key_at, 0), arg.start + max(key_at, 0) + len(found["key"]))
-    span = piece.span(arg.start, arg.end)
+    key_at = arg.start + max(written.find(found["key"]), 0)
+    option = Option(
+        key=found["key"],
+        value=None,
+        raw="~",
+        span=piece.span(arg.start, arg.end),
+        key_span=piece.span(key_at, key_at + len(found["key"])),
+        value_span=None,
+        origin=Origin.HYDRA,
+    )
     text = found["value"]
     if text is None:
-        return Option(
-            key=found["key"], value=None, raw="~", span=span, key_span=key_span, value_span=None, origin=Origin.HYDRA
-        )
-    value_at = arg.start + written.find("=") + 1
+        return option
     inner = written[-1:] if written[:1] in ("'", '"') and written[-1:] == written[:1] else ""
-    value_span = piece.span(value_at, arg.end - len(inner))
+    value_span = piece.span(arg.start + written.find("=") + 1, arg.end - len(inner))
     raw = value_span.text
-    value: Value = value_of(text) if arg.resolved else Unresolved(raw)
+    value = value_of(text) if arg.resolved else Unresolved(raw)
     quoted = raw[:1] in ("'", '"') or text[:1] in ("'", '"')
     if len(raw) > 1 and quoted and raw[-1] == raw[0]:
         raw = raw[1:-1]
-    return Option(
-        key=found["key"],
-        value=value,
-        raw=raw,
-        span=span,
-        key_span=key_span,
-        value_span=value_span,
-        origin=Origin.HYDRA,
-        quoted=quoted,
-    )
+    return replace(option, value=value, raw=raw, value_span=value_span, quoted=quoted)
 
 
 def value_of(text: str) -> Value:

@@ -16,6 +16,7 @@ from trainmedic.kb.parse.readers.nodes import (
     LONGEST_INTEGER,
     MOST_NODES,
     Entries,
+    Flaw,
     Items,
     Leaf,
     Node,
@@ -55,8 +56,6 @@ _BRACKETS = regex(r"[\[\](){}\n]")
 _CLOSERS = {"{": "}", "[": "]", "(": ")"}
 _ESCAPE = regex(r"\\(?:u([0-9a-fA-F]{4})|([\s\S]))")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0"}
-
-Flaw = tuple[str, str, int, int]
 
 
 def word(text: str) -> Scalar:

@@ -45,7 +45,7 @@ def scopes(nodes: Sequence[ast.AST]) -> Mapping[int, str]:
     if not loads:
         return {}
     models = [load for load in loads if is_model(_owner(load))]
-    trained = {id(load) for load in _chosen(models, _DataFlow(nodes))}
+    trained = {id(load) for load in _chosen(models, DataFlow(nodes))}
     return {
         id(load): TRAINED if id(load) in trained or not _owner(load) else f"{_owner(load)}.{TRAINED}" for load in loads
     }
@@ -62,7 +62,7 @@ def _owner(call: ast.Call) -> str:
     return held.id if isinstance(held, ast.Name) else ""
 
 
-def _chosen(models: Sequence[ast.Call], flow: _DataFlow) -> Sequence[ast.Call]:
+def _chosen(models: Sequence[ast.Call], flow: DataFlow) -> Sequence[ast.Call]:
     if len(models) < 2:
         return models
     handed = flow.trained()
@@ -75,7 +75,7 @@ def _chosen(models: Sequence[ast.Call], flow: _DataFlow) -> Sequence[ast.Call]:
     return own if len({flow.target(load) for load in own}) == 1 else ()
 
 
-class _DataFlow:
+class DataFlow:
     """Where values of a script come from, as far as plain assignments tell."""
 
     def __init__(self, nodes: Sequence[ast.AST]) -> None:

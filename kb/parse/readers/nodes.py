@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
 
-from trainmedic.kb.model.evidence import Problem
+from trainmedic.kb.model.evidence import Call, Problem
 from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
-from trainmedic.kb.parse.source import Piece
+from trainmedic.kb.parse.source import Piece, Reading
 
 MOST_OPTIONS = 4000
 LONGEST_INTEGER = 300
@@ -61,6 +61,8 @@ class Entries:
 
 
 Node: TypeAlias = "Leaf | Items | Entries"
+Flaw: TypeAlias = tuple[str, str, int, int]
+"""Code, message, start and end of something that could not be read."""
 
 
 class Flattener:
@@ -152,6 +154,19 @@ class Flattener:
         """Record something that could not be read."""
         span = self.piece.span(self.place(start), self.place(end))
         self.problems.append(Problem(code=code, message=message, span=span))
+
+    def flaws(self, flaws: Iterable[Flaw]) -> None:
+        for flaw in flaws:
+            self.problem(*flaw)
+
+    def reading(self, *, partial: bool, calls: Iterable[Call] = ()) -> Reading:
+        """All that was added; ``partial`` if the text holds more."""
+        return Reading(
+            options=tuple(self.options),
+            problems=tuple(self.problems),
+            partial=partial or self.full,
+            calls=tuple(calls),
+        )
 
     def _spent(self) -> bool:
         self.visited += 1

@@ -21,7 +21,7 @@ from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import VersionFact
-from trainmedic.kb.parse.source import Piece
+from trainmedic.kb.parse.source import Piece, numbered
 
 MAX_FACTS = 3000
 
@@ -197,9 +197,8 @@ def read(piece: Piece) -> tuple[VersionFact, ...]:
 
 
 def _hits(text: str) -> Iterator[_Hit]:
-    position = 0
     listing = False
-    for line in text.split("\n"):
+    for position, line in numbered(text):
         if _LISTING.match(line):
             listing = True
         elif not line.strip():
@@ -209,7 +208,6 @@ def _hits(text: str) -> Iterator[_Hit]:
             yield from found
             for hit in found:
                 yield from _cuda_of_torch(hit, line, position)
-        position += len(line) + 1
 
 
 def _line(line: str, at: int) -> Iterator[_Hit]:

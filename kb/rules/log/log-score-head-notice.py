@@ -10,7 +10,7 @@ from trainmedic.kb.engine.log_text import lines
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.parse.metrics import is_rl
+from trainmedic.kb.parse.logs.metrics import is_rl
 
 _LIST = regex(r"checkpoint at (?P<path>\S+) and are newly initialized: \[(?P<names>[^\]\n]{1,4000})\]")
 _TITLE = regex(r"ForSequenceClassification LOAD REPORT from: (?P<path>\S+)")

@@ -16,7 +16,7 @@ from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome
 from trainmedic.kb.engine.values import is_number
 from trainmedic.kb.model.evidence import Metric, Row
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.parse.metrics import median
+from trainmedic.kb.parse.logs.metrics import median
 
 WATCHED = ("loss", "policy_loss", "value_loss", "nll_loss", "grad_norm", "kl", "reward")
 """What must be finite in a training row. Rewards by name may lack a class or a reward function and are left out."""

@@ -13,7 +13,7 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.engine.values import is_number
 from trainmedic.kb.model.evidence import Row
-from trainmedic.kb.parse.metrics import is_rl, median, rounded_zero
+from trainmedic.kb.parse.logs.metrics import is_rl, median, rounded_zero
 from trainmedic.kb.rules.shared.log_series import (
     Point,
     break_of,

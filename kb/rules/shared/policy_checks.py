@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.model.evidence import Row
-from trainmedic.kb.parse.metrics import median, rounded_zero
+from trainmedic.kb.parse.logs.metrics import median, rounded_zero
 from trainmedic.kb.rules.shared.log_series import Point, configured, each_log, ends, logs, points, values
 
 MOST_LOST = 80

@@ -10,10 +10,10 @@ from urllib.request import urlopen
 import pytest
 
 from tests.fake_model import Reply
+from tests.ingest.reading import build
 from tests.ui.chat.conftest import Served, Tab, serving, status_of, wait_until
-from trainmedic.ingest.drafts.build import build
 from trainmedic.ingest.items import Raw
-from trainmedic.ingest.review.store import load_review
+from trainmedic.ingest.review.state import load_review
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.ui.chat.follow import applied
 from trainmedic.ui.chat.texts import examples, path_of, words

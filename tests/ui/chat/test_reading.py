@@ -9,7 +9,7 @@ import pytest
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.parse.progress import observer
+from trainmedic.kb.parse.text.progress import observer
 from trainmedic.service.answering import Delta, Parts
 from trainmedic.ui.chat.reading import EVERY_S, Progress, with_progress
 

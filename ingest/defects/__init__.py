@@ -1,1 +1,0 @@
-"""Candidates for known defects, harvested from the fix commits of the packages' own history."""

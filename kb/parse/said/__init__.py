@@ -1,0 +1,1 @@
+"""What users say in sentences: versions, symptoms, remedies, comparisons, devices, quoted options."""
