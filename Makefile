@@ -41,17 +41,18 @@ $(VENV)/.python:
 # The default: no torch, no CUDA.
 $(VENV)/.installed: $(VENV)/.python pyproject.toml setup.py constraints.txt
 	@echo "installing into $(VENV); the first time this takes a minute or two"
-	$(PIP) --editable '.[ui,slack,mcp,notify,ingest,postgres,otel]'
+	$(PIP) --editable '.[serve,slack,mcp,notify,ingest,postgres,otel]'
 	@touch $@
 
-# Torch first and alone: a range that admits newer releases would bring several GB of CUDA packages with it.
+# Torch first: a range that admits newer releases would bring several GB of CUDA packages with it. Older releases of pip
+# know no dependency groups.
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) 'torch>=2.2,<2.14'
-	$(PIP) --editable '.[ui,slack,mcp,notify,ingest,bulk,milvus,otel,postgres,st,dev]'
+	$(PIP) 'torch>=2.2,<2.14' 'pip>=25.1'
+	$(PIP) --editable '.[serve,slack,mcp,notify,ingest,bulk,milvus,otel,postgres,st]' --group dev
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
-	$(PIP) --editable '.[ui,slack,mcp,notify,ingest,bulk,milvus,otel,postgres,st,dev,bench]'
+	$(PIP) --group bench
 	@touch $@
 
 # The index of the shipped pages, as part of the package. Later starts embed only pages that have changed since.

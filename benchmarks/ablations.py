@@ -24,11 +24,11 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.dialogue.query import Facets, Query, build_query
 from trainmedic.service.dialogue.request import Ask, safely_named
-from trainmedic.service.evaluation.causes import Item, Share, evaluate, read_items, share
 from trainmedic.service.pipeline import Pipeline
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_advisor
+from trainmedic.ui.evaluation.causes import Item, Share, evaluate, read_items, share
 
 QUESTIONS = Path("tests/eval")
 TOP = 20

@@ -20,9 +20,11 @@ from pathlib import Path
 
 from benchmarks.retrieval import stock_over_pages
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.evaluation.causes import Share
-from trainmedic.service.evaluation.fit import Question, stated
-from trainmedic.service.evaluation.outside import (
+from trainmedic.service.settings import Settings
+from trainmedic.ui.app import build_advisor
+from trainmedic.ui.evaluation.causes import Share
+from trainmedic.ui.evaluation.fit import Question, stated
+from trainmedic.ui.evaluation.outside import (
     RISKS,
     SIDES,
     Incident,
@@ -37,8 +39,6 @@ from trainmedic.service.evaluation.outside import (
     risk_coverage,
     was_given,
 )
-from trainmedic.service.settings import Settings
-from trainmedic.ui.app import build_advisor
 
 LANGUAGES = ("en", "zh")
 BEFORE = Path(__file__).parent / "data" / "ranking_before.jsonl"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
@@ -98,7 +98,7 @@ class Settings(BaseSettings):
     )
     require_key: bool = Field(
         False,
-        description="require a key made with `trainmedic key new` even if `api_keys` is empty ([access.md](access.md))",
+        description="require a key of `trainmedic admin key new` even if `api_keys` is empty ([access.md](access.md))",
     )
     oidc_issuer: str = Field(
         "", description="identity provider that people sign in to the pages with ([access.md](access.md#sign-in))"
@@ -169,19 +169,12 @@ class Settings(BaseSettings):
         True, description="let it put other causes first where none is sure, each with a pasted line that bears it out"
     )
     language: str = Field("auto", pattern="^(auto|en|zh)$", description="language of answers; auto: the question's")
-    top_k: int = Field(5, ge=1, le=20, description="causes listed in an answer")
     max_request_mb: int = Field(80, ge=1, le=1024, description="largest request body, in MiB")
     max_attachments: int = Field(40, ge=1, le=1000, description="most attachments in one request")
     request_timeout_s: float = Field(30.0, gt=0, description="deadline of a request; an error is returned after it")
     concurrency: int = Field(4, ge=1, le=64, description="questions answered at once")
     readers: int = Field(
         4, ge=0, le=64, description="processes that read what is sent; 0: the service reads it itself, without bounds"
-    )
-    reading_timeout_s: float = Field(
-        10.0, gt=0, description="longest that reading the text of one request takes; its process is killed after it"
-    )
-    reading_memory_mb: int = Field(
-        2048, ge=512, description="address space of a process that reads, in MiB, where the system has such a limit"
     )
     history_days: int = Field(90, ge=0, description="days that conversations are stored; 0 stores none")
     journal_days: int = Field(365, ge=0, description="days that the audit log is kept; 0 keeps none")
@@ -217,7 +210,6 @@ class Settings(BaseSettings):
     slack_channels: dict[str, SlackChannel] = Field(
         default_factory=dict, description="channel id (or * for all) to answers, quiet, language"
     )
-    slack_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Slack, in MiB")
 
     feishu_app_id: str = Field(
         "", description="id of the Feishu or Lark app, cli_… ([channels](../connect/channels.md#feishu-and-lark))"
@@ -241,7 +233,6 @@ class Settings(BaseSettings):
         SecretStr(""), description="its Client Secret (AppSecret), which signs the requests to the robot"
     )
     dingtalk_api_url: str = Field("https://api.dingtalk.com", pattern="^https?://", description="DingTalk's API")
-    bot_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Feishu or DingTalk, in MiB")
 
     @field_validator("rate_limit", "rate_limit_ask", "rate_limit_login")
     @classmethod
@@ -278,7 +269,7 @@ class Settings(BaseSettings):
         path = settings_file()
         if path is not None:
             try:
-                sources.append(TomlConfigSettingsSource(settings_cls, toml_file=path))
+                sources.append(TomlTables(settings_cls, toml_file=path))
             except OSError as error:
                 raise InvalidSettings(f"{path} cannot be read ({error.strerror})") from error
             except ValueError as error:  # not TOML, or not UTF-8
@@ -324,8 +315,31 @@ def _invalid(problem: str) -> PydanticCustomError:
     return PydanticCustomError("invalid", "{problem}", {"problem": problem})
 
 
-def _keys(listed: SecretStr) -> frozenset[str]:
-    return frozenset(key.strip() for key in listed.get_secret_value().split(",") if key.strip())
+def _keys(keys: SecretStr) -> frozenset[str]:
+    return frozenset(listed(keys.get_secret_value()))
+
+
+class TomlTables(TomlConfigSettingsSource):
+    """The file, in which ``[model]`` with ``base_url`` is the setting ``model_base_url``; a list is one text."""
+
+    def _read_file(self, file_path: Any) -> dict[str, Any]:
+        return dict(_flat(super()._read_file(file_path)))
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        name = prefix + key
+        if isinstance(value, Mapping) and name != "slack_channels":  # which is a table itself
+            yield from _flat(value, f"{name}_")
+        elif isinstance(value, list):
+            yield name, (os.pathsep if name == "kb_paths" else ",").join(map(str, value))
+        else:
+            yield name, value
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The items of a setting that lists some, comma-separated."""
+    return tuple(item.strip() for item in text.split(",") if item.strip())
 
 
 class OwnVariables(EnvSettingsSource):

@@ -8,7 +8,9 @@ import os
 import shutil
 import socket
 import tempfile
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import distribution
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -159,3 +161,11 @@ def knowledge_loaded(knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch
         return knowledge_advisor.knowledge
 
     monkeypatch.setattr("trainmedic.ui.app.load_knowledge", loaded)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse an environment whose installation is older than pyproject.toml: it knows other entry points."""
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {name for names in project["entry-points"].values() for name in names.values()}
+    if declared - {entry.value for entry in distribution("trainmedic").entry_points}:
+        pytest.exit("pyproject.toml has changed: run make .venv/.installed-dev", returncode=4)

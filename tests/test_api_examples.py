@@ -19,9 +19,9 @@ import pytest
 
 from tests.incidents import KTO_SINGLE, SWIFT_LOG
 from tests.live import Live
+from tests.openai_app import openai_app
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, run_inline
-from trainmedic.service.api.app import create_app
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.memory import Memory
@@ -85,7 +85,7 @@ def live(knowledge_advisor: Advisor) -> Iterator[Live]:
     history = History("sqlite://")
     advisor = Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(history))
     settings = Settings()
-    app = create_app(advisor, settings)
+    app = openai_app(advisor, settings)
     attach(
         app,
         AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline),

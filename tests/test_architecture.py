@@ -23,12 +23,20 @@ MAY_IMPORT = {
     "service": {"service", "kb"},
     "ui": {"ui", "service", "kb", "ingest"},
 }
+NEXT_DOOR = (
+    *(f"ui.{name}" for name in ("channels", "chat", "evaluation", "langchain", "mcp", "openai", "vllm", "watch")),
+    # Behind their registries.
+    *("ingest.sources.", "kb.threads.engines."),
+)
+"""What is behind entry points. All else is the core."""
 MAX_LINES = 600
 MAX_FUNCTION = 60
 MAX_SERVICE_ROOMS = 15
 """Files and folders directly below service/."""
-CHANNELS = tuple(f"ui/channels/{name}/__init__.py" for name in ("dingtalk", "feishu", "slack"))
-LAZY = ("ui/cli/", "ui/app.py", "ui/watch/callback.py", *CHANNELS)
+CHANNELS = tuple(f"ui/{name}/__init__.py" for name in ("chat", "mcp", "openai"))
+PLATFORMS = tuple(f"ui/channels/{name}/__init__.py" for name in ("dingtalk", "feishu", "slack"))
+COMMANDS = tuple(f"ui/{name}/command.py" for name in ("channels/slack", "evaluation", "mcp", "vllm", "watch"))
+LAZY = ("ui/cli/", "ui/app.py", "ui/watch/callback.py", *CHANNELS, *PLATFORMS, *COMMANDS)
 """Entry points, which may import our own modules inside functions: start-up time matters there."""
 DATA_TABLES = (
     "kb/rules/accelerate/fsdp-layer-class-of-other-family.py",
@@ -99,7 +107,6 @@ READS_ITSELF = (
     "ui/chat/uploads.py",
     "ui/checking.py",
     "ui/cli/",
-    "ui/replay.py",
     "ui/watch/",
 )
 """The composition root, the reading processes, and what its user runs on files of his own; all others are handed a
@@ -195,7 +202,24 @@ def test_packages_import_only_in_their_direction() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("room", ["chat", "slack"])
+def next_door(module: str) -> str:
+    """The room behind an entry point that a module belongs to; empty for the core."""
+    rooms = (f"trainmedic.{room}" for room in NEXT_DOOR)
+    return next((room for room in rooms if module == room or module.startswith(f"{room.rstrip('.')}.")), "")
+
+
+def test_the_core_and_the_rooms_next_door_import_no_room_next_door() -> None:
+    wrong = [edge for edge in sorted(all_imports()) if next_door(edge[1]) not in ("", next_door(edge[0]))]
+    assert wrong == []
+
+
+def test_every_entry_point_is_next_door() -> None:
+    project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
+    named = {value.partition(":")[0] for points in project["entry-points"].values() for value in points.values()}
+    assert [name for name in sorted(named) if not next_door(name)] == []
+
+
+@pytest.mark.parametrize("room", ["chat", "channels"])
 def test_what_anybody_may_send_is_read_within_bounds(room: str) -> None:
     inside = f"trainmedic.ui.{room}"
     parsers = {source for source, target in all_imports() if target == "trainmedic.kb.parse.pipeline"}

@@ -16,6 +16,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.fake_model import FakeModel, Reply, form
+from tests.openai_app import openai_app
 from tests.slack.bots import bot_in
 from tests.slack.fake import LocalSlack
 from tests.slack.fake.fixtures import own_slack, strict
@@ -25,7 +26,6 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
-from trainmedic.service.api.app import create_app
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.observers.webhook import Webhook
@@ -55,7 +55,7 @@ def kept(knowledge_advisor: Advisor, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def client(kept: Advisor) -> Iterator[TestClient]:
-    with TestClient(create_app(kept, Settings())) as client:
+    with TestClient(openai_app(kept, Settings())) as client:
         yield client
 
 
@@ -124,7 +124,7 @@ def test_an_answer_that_is_fetched_again_does_not_hold_the_secret(client: TestCl
 
 @pytest.fixture(scope="module")
 def page(context: AppContext) -> DiagnosePage:
-    pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
+    pytest.importorskip("gradio", reason="the pages need the extra 'serve'")
     from trainmedic.ui.chat.diagnose import DiagnosePage
 
     page = DiagnosePage(context, "en")

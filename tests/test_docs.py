@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from trainmedic.kb import plugins
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.settings import Settings
@@ -26,7 +27,7 @@ def test_the_table_of_settings_is_generated_from_the_settings() -> None:
     assert page(SETTINGS) == SETTINGS, "run python -m trainmedic.ui.settings_page"
 
 
-@pytest.mark.parametrize("verb", verbs())
+@pytest.mark.parametrize("verb", sorted({*verbs(), *plugins.registered(plugins.COMMANDS)}))
 def test_every_command_is_documented(verb: str) -> None:
     assert re.search(rf"`trainmedic {verb}\b", COMMANDS)
 

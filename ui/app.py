@@ -2,52 +2,43 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-from sqlalchemy.exc import SQLAlchemyError
-
-from trainmedic.kb.errors import StoreError
+from trainmedic.kb import plugins
 from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.store.embedder import OpenAIEmbedder
 from trainmedic.service.access.audit_log import AuditLog
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
 from trainmedic.service.observers.webhook import webhook_of
-from trainmedic.service.settings import MEBIBYTE, Settings
+from trainmedic.service.settings import Settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.memory import Memory, Observer
 from trainmedic.service.storage.silence import patience
-from trainmedic.ui.channels.registry import channels_of
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.loading import load_knowledge
 from trainmedic.ui.reload import Reloader, state_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-    from mcp.server import MCPServer
     from sqlalchemy.engine import Engine
 
     from trainmedic.kb.store.embedder import Embedder
     from trainmedic.service.access.gate import Gate
     from trainmedic.service.access.slots import Worker
     from trainmedic.service.api.app import Background
-    from trainmedic.service.api.metrics import Metrics
-    from trainmedic.service.api.probes import Probe
     from trainmedic.service.llm.chat import ChatModel
     from trainmedic.service.llm.model_calls import ModelCall
-    from trainmedic.ui.chat.app import Shell
 
-log = logging.getLogger("trainmedic")
+READING_TIMEOUT_S = 10.0
+"""The longest that reading the text of one request takes; its process is killed after it."""
+READING_MEMORY = 2 * 1024**3
+"""Address space of a process that reads, where the system has such a limit."""
 
 
 def build_advisor(
@@ -117,6 +108,7 @@ def build_service(
     """
     from trainmedic.service.access.slots import Worker
     from trainmedic.service.dialogue.reading import ReadingPool
+    from trainmedic.ui.background import forgetting, serving
 
     background: list[Background] = []
     if settings.otlp_endpoint:
@@ -127,7 +119,7 @@ def build_service(
     if webhook is not None:
         observers = (*observers, webhook)
         background.append(webhook.running)
-    reading = ReadingPool(settings.readers, settings.reading_timeout_s, settings.reading_memory_mb * MEBIBYTE)
+    reading = ReadingPool(settings.readers, READING_TIMEOUT_S, READING_MEMORY)
     reading.preload()
     background.append(reading.running)
     database = database_of(settings)
@@ -166,37 +158,24 @@ def answerer_of(settings: Settings, advisor: Advisor, model: ChatModel | None) -
 
 
 def build_app(settings: Settings) -> FastAPI:
-    """The web application: the API over one advisor, and on the same port the pages, MCP and the bots."""
+    """The web application: the API over one advisor, and on the same port the channels that are installed."""
     from trainmedic.kb.frameworks.canonical import warm
+    from trainmedic.service.api.app import create_app
     from trainmedic.service.api.metrics import Metrics
+    from trainmedic.ui.background import probes_of
 
     metrics = Metrics()
     service = build_service(settings, (metrics,), metrics.on_model_call)
-    background: list[Background] = list(service.background)
-    channels = channels_of(service.context)
-    background += [channel.running for channel in channels]
+    context = service.context
     # What loads on first use; the first question must not wait for it. Processes that read have their tables loaded.
-    known = service.context.advisor.knowledge
+    known = context.advisor.knowledge
     if known.index.vectors.size:
         known.embedder.embed_query("loss is nan")
     if not settings.readers:
         warm()
-    app = _application(replace(service, background=tuple(background)), metrics)
-    for channel in channels:
-        channel.attach(app)
-    _add_pages(app, service.context)
-    return app
-
-
-def _application(service: Service, metrics: Metrics) -> FastAPI:
-    """The API and MCP. Bots come after it, the pages last."""
-    from trainmedic.service.api.app import create_app
-    from trainmedic.ui.mcp import http as mcp
-
-    context = service.context
     app = create_app(
         context.advisor,
-        context.settings,
+        settings,
         {**probes_of(context.advisor, service.model), "reload": service.reloader.trouble},
         context.answerer,
         worker=service.worker,
@@ -205,111 +184,9 @@ def _application(service: Service, metrics: Metrics) -> FastAPI:
         library=service.reloader,
         gate=context.gate,
     )
-    mcp.attach(app, context, load_mcp_server)  # it inserts its route before all others
+    for name in plugins.registered(plugins.CHANNELS):
+        plugins.load(plugins.CHANNELS, name)(app, context)
     return app
-
-
-def _add_pages(app: FastAPI, context: AppContext) -> None:
-    """Serve the pages on all paths that are left: call it last."""
-    if context.settings.pages and find_spec("gradio") is not None:
-        from trainmedic.ui.chat import mount
-
-        make = partial(make_shell, context)
-        if context.settings.oidc_issuer:  # what is wrong with its settings is said at the start
-            made = make()
-            mount.attach(app, lambda: made)
-        else:
-            mount.attach(app, make)
-    elif context.settings.pages:
-        log.warning("no pages: install the extra 'ui' for them")
-
-
-def load_mcp_server(context: AppContext) -> MCPServer[Any]:
-    """Import the MCP server and make one. Raises `ImportError` without the extra ``mcp``."""
-    from trainmedic.ui.mcp.server import make_server
-
-    return make_server(context)
-
-
-def make_shell(context: AppContext) -> Shell:
-    """What is in front of the pages. Importing it takes a tenth of a second."""
-    from trainmedic.ui.chat.app import Shell
-
-    return Shell(context, load_pages)
-
-
-def load_pages(context: AppContext) -> FastAPI:
-    """Import the pages and make them; Gradio takes a second and a half to load."""
-    from trainmedic.ui.chat.pages import make_pages
-
-    return make_pages(context)
-
-
-def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:
-    """The probes of ``/readyz``: the model, the history, and the embedder's endpoint if it has one."""
-    probes: dict[str, Probe] = {"model": model.probe} if model is not None else {}
-    history = advisor.memory.history
-    if history is not None:
-
-        async def unreachable() -> str | None:
-            try:
-                await asyncio.to_thread(history.ping)
-            except StoreError as error:
-                return error.message
-            return None
-
-        probes["history"] = unreachable
-    embedder = advisor.knowledge.embedder
-    if isinstance(embedder, OpenAIEmbedder):
-
-        async def trouble() -> str | None:
-            return embedder.trouble
-
-        probes["embedder"] = trouble
-    return probes
-
-
-class Forgetful(Protocol):
-    def forget(self, older_than: timedelta) -> int:
-        """Delete what is older; returns how much."""
-        ...
-
-
-@asynccontextmanager
-async def forgetting(kept: Sequence[tuple[Forgetful, timedelta]], every_s: float = 3600.0) -> AsyncIterator[None]:
-    """Delete what is past its time at the start and every ``every_s`` seconds while the service runs."""
-
-    async def forget() -> None:
-        while True:
-            for store, age in kept:
-                try:
-                    with patience():
-                        await asyncio.to_thread(store.forget, age)
-                except (StoreError, SQLAlchemyError) as error:
-                    log.warning("old records could not be deleted: %s", type(error).__name__)
-            await asyncio.sleep(every_s)
-
-    task = asyncio.create_task(forget(), name="retention")
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
-@asynccontextmanager
-async def serving(model: ChatModel) -> AsyncIterator[None]:
-    """Warm up the model while the first requests come in, and close its connections at the end."""
-    from trainmedic.service.llm.chat import Message
-    from trainmedic.service.llm.prompts import system_text
-
-    warming = asyncio.create_task(model.warm((Message(role="system", content=system_text()),)))
-    try:
-        yield
-    finally:
-        warming.cancel()
-        await asyncio.gather(warming, return_exceptions=True)
-        await model.aclose()
 
 
 def model_probe(settings: Settings) -> Callable[[], Awaitable[str | None]]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from trainmedic.service.access.gate import Gate
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, Executor
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.memory import Memory
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,3 +37,15 @@ class AppContext:
     def memory(self) -> Memory:
         """What was stored: conversations, answers, feedback."""
         return self.advisor.memory
+
+
+def during(app: FastAPI, running: Callable[[], AbstractAsyncContextManager[None]]) -> None:
+    """Enter ``running`` when the application has started, and leave it before the rest ends."""
+    before = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(whole: FastAPI) -> AsyncIterator[Any]:
+        async with before(whole) as state, running():
+            yield state
+
+    app.router.lifespan_context = lifespan

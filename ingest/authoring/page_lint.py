@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import date
 from typing import Literal, TypeAlias
@@ -9,10 +10,10 @@ from typing import Literal, TypeAlias
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from trainmedic.ingest.read.markdown import parts
 from trainmedic.kb.engine.mechanism import Mechanism
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.engine.vocabulary import Vocabulary
+from trainmedic.kb.fences import fence_after
 from trainmedic.kb.frameworks.profiles import select
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.lazy import regex
@@ -40,6 +41,9 @@ GRADE_NEEDS = {"maintainer": "maintainer", "reporter": "reporter", "source-read"
 """Evidence grade → what at least one source must be."""
 
 _VERSION = regex(r"(?<![\w.])\d+\.\d+(?:\.\d+)*(?:\.post\d+)?(?![\w.]*\d)")
+
+_SPAN = regex(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+"""A code span (CommonMark 6.1)."""
 
 Profile = Literal["built-in", "team"]
 """What a page is held against. A team's own page may cite any address, be written in one language, and have fewer
@@ -189,9 +193,21 @@ def _has_chinese(text: str) -> bool:
 
 def _missing(here: str, there: str) -> list[str]:
     """Code spans, fenced blocks and version numbers of ``here`` that do not occur in ``there``."""
-    text = parts(here)
-    literals = (*text.spans, *_VERSION.findall(text.prose), *text.blocks)
-    return sorted({literal for literal in literals if literal not in there})
+    return sorted({literal for literal in _literals(here) if literal not in there})
+
+
+def _literals(text: str) -> Iterator[str]:
+    prose, block, fence = "", "", ""
+    for line in text.splitlines(keepends=True):
+        before, fence = fence, fence_after(line, fence)
+        if before and fence:
+            block += line
+        elif before:
+            yield block
+            block = ""
+        elif not fence:
+            prose += line
+    yield from (block, *(span[2].strip() for span in _SPAN.finditer(prose)), *_VERSION.findall(_SPAN.sub("", prose)))
 
 
 def _texts(case: Case) -> Iterator[tuple[str, Text]]:

@@ -12,31 +12,21 @@ may have ``recognises(location)``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from typing import TypeAlias
 
 from trainmedic.ingest.items import Item, Options, printable
+from trainmedic.kb import plugins
 
-GROUP = "trainmedic.sources"
-BUILT_IN = ("folder", "git", "github", "jsonl", "slack", "web")
 Source: TypeAlias = Callable[[Options], Iterator[Item]]
 
 
-@cache
-def _entries() -> dict[str, EntryPoint]:
-    """The sources by name. Those of this package are known without its metadata, which a checkout may lack."""
-    own = [EntryPoint(name, f"{__name__}.{name}:read", GROUP) for name in BUILT_IN]
-    return {entry.name: entry for entry in (*entry_points(group=GROUP), *own)}
-
-
 def names() -> tuple[str, ...]:
-    return tuple(sorted(_entries()))
+    return tuple(plugins.registered(plugins.SOURCES))
 
 
 def source(name: str) -> Source:
-    read: Source = _entries()[name].load()
+    read: Source = plugins.load(plugins.SOURCES, name)
     return read
 
 
@@ -47,8 +37,8 @@ def read(name: str, options: Options) -> Iterator[Item]:
 
 def recognised(location: str) -> str:
     """The source that knows the layout of an export at ``location``; "folder" if none does."""
-    for name in names():
-        recognises = getattr(import_module(_entries()[name].module), "recognises", None)
+    for name, entry in plugins.registered(plugins.SOURCES).items():
+        recognises = getattr(import_module(entry.module), "recognises", None)
         if recognises is not None and recognises(location):
             return name
     return "folder"

@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from trainmedic.service.access.cookies import BEGIN, CALLBACK, full_name, own_path
 from trainmedic.service.access.principals import Principal, user_id
-from trainmedic.service.settings import Settings
+from trainmedic.service.settings import Settings, listed
 
 COOKIE = "trainmedic_signin"
 REMEMBERED_S = 600
@@ -120,7 +120,7 @@ class OidcSignIn:
     def _principal(self, claims: Mapping[str, Any]) -> Principal:
         """Who the claims stand for. Raises `NotAdmitted`."""
         groups = groups_of(claims.get(self._settings.oidc_groups_claim))
-        allowed, admins = names(self._settings.oidc_groups), names(self._settings.oidc_admin_groups)
+        allowed, admins = set(listed(self._settings.oidc_groups)), set(listed(self._settings.oidc_admin_groups))
         if allowed and not groups & (allowed | admins):
             raise NotAdmitted
         name = next((str(claims[claim]) for claim in NAMES if claims.get(claim)), "")
@@ -146,7 +146,3 @@ def groups_of(claim: object) -> frozenset[str]:
     if isinstance(claim, str):
         return frozenset(claim.replace(",", " ").split())
     return frozenset(str(group) for group in claim) if isinstance(claim, Iterable) else frozenset()
-
-
-def names(listed: str) -> frozenset[str]:
-    return frozenset(name.strip() for name in listed.split(",") if name.strip())

@@ -19,7 +19,6 @@ from trainmedic.service.api.admin import Library, make_admin_router
 from trainmedic.service.api.errors import add_handlers
 from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.api.middleware import add_middleware
-from trainmedic.service.api.openai import make_openai_router
 from trainmedic.service.api.probes import CachedProbe, Probe, results
 from trainmedic.service.api.resources import Readiness, Versions
 from trainmedic.service.api.routes import json_response, make_router
@@ -72,7 +71,6 @@ def create_app(  # noqa: PLR0913 (one argument for each part that a composition 
     add_handlers(app)
     worker = worker or Worker(settings.concurrency, settings.request_timeout_s)
     app.include_router(make_router(advisor, answerer, worker, settings.max_attachments))
-    app.include_router(make_openai_router(answerer, worker, settings.max_attachments))
     if library is not None:
         app.include_router(make_admin_router(library))
     _add_health(app, advisor, metrics, probes or {})

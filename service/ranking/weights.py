@@ -1,4 +1,4 @@
-"""The ranking's weights and thresholds: data fitted by `service.evaluation.fit`, never edited by hand."""
+"""The ranking's weights and thresholds: data fitted by `ui.evaluation.fit`, never edited by hand."""
 
 from __future__ import annotations
 

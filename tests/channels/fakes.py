@@ -21,7 +21,7 @@ from fastapi.responses import JSONResponse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer, run_inline
 from trainmedic.service.settings import Settings
-from trainmedic.ui.channels.registry import channels_of
+from trainmedic.ui.channels import dingtalk, feishu
 from trainmedic.ui.context import AppContext
 
 BOT, TOKEN = "ou_bot", "t-tenant"
@@ -257,7 +257,8 @@ async def served(
         answerer=answerer or TemplateAnswerer(advisor),
         executor=run_inline,
     )
-    (bot,) = channels_of(context, httpx.ASGITransport(app=platform.app))
+    transport = httpx.ASGITransport(app=platform.app)
+    (bot,) = filter(None, (package.channel_of(context, transport) for package in (dingtalk, feishu)))
     app = FastAPI()
     bot.attach(app)
     async with AsyncExitStack() as stack:

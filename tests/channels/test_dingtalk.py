@@ -126,9 +126,12 @@ def test_a_file_is_read_from_dingtalks_own_storage_alone(
     assert "train.sh (its address is not the platform's)" in text_of(dingtalk.sent[0])
 
 
-def test_a_file_larger_than_the_limit_is_not_read_to_its_end(dingtalk: FakeDingTalk, advisor: Advisor) -> None:
+def test_a_file_larger_than_the_limit_is_not_read_to_its_end(
+    dingtalk: FakeDingTalk, advisor: Advisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainmedic.ui.channels.files.MAX_BYTES", 1024 * 1024)
     dingtalk.files["code1"] = b"a" * (1024 * 1024 + 1)
-    sends(dingtalk, advisor, dingtalk.message(group=False, **sent_file("big.log")), bot_file_mb=1)
+    sends(dingtalk, advisor, dingtalk.message(group=False, **sent_file("big.log")))
     assert "big.log (larger than 1 MiB" in text_of(dingtalk.sent[0])
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.shipped import shipped_cases, shipped_rules
-from trainmedic.service.evaluation.causes import Item, read_items
+from trainmedic.ui.evaluation.causes import Item, read_items
 
 FOLDER = Path(__file__).parent
 HELD_OUT = FOLDER / "held_out.jsonl"

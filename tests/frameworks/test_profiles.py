@@ -33,7 +33,7 @@ ABOUT_ONE_FRAMEWORK = {
     "ingest/tools/extract_store.py",
     # Examples in descriptions of tools, the words of our field, and the packages whose versions a watcher reports.
     "service/agent/tool_schemas.py",
-    "service/langchain.py",
+    "ui/langchain/__init__.py",
     "service/dialogue/intent.py",
     "service/dialogue/neighbours.py",
     "ui/watch/trainer_run.py",

@@ -13,7 +13,7 @@ from trainmedic.ingest import sources
 from trainmedic.ingest.drafts.copies import containment, distinct, shingles
 from trainmedic.ingest.drafts.store import load_drafts, page_path
 from trainmedic.ingest.items import Block, Document, Failure, Options, Raw
-from trainmedic.ingest.sources import BUILT_IN, names, source
+from trainmedic.ingest.sources import names, source
 from trainmedic.kb.pages.case import load_cases
 
 TEXT = """TRL 训练奖励模型 loss 为 nan
@@ -106,9 +106,14 @@ def test_a_file_that_is_no_text_is_a_failure_with_its_reason(tmp_path: Path, dat
     assert list(source("folder")(Options(location=str(tmp_path / "x.txt")))) == [Failure(origin="x.txt", reason=reason)]
 
 
-def test_every_module_of_a_source_is_known() -> None:
-    assert {module.name for module in pkgutil.iter_modules(sources.__path__)} == set(BUILT_IN) <= set(names())
-    assert all(callable(source(name)) for name in BUILT_IN)
+def test_a_folder_that_is_not_there_is_a_failure() -> None:
+    (failure,) = source("folder")(Options(location="/no/such"))
+    assert failure == Failure(origin="/no/such", reason="no such file or folder")
+
+
+def test_every_source_is_an_entry_point() -> None:
+    assert {module.name for module in pkgutil.iter_modules(sources.__path__)} <= set(names())
+    assert all(callable(source(name)) for name in names())
 
 
 def test_containment_is_measured_on_the_shorter_text() -> None:

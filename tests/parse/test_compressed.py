@@ -73,8 +73,9 @@ def test_a_file_of_many_empty_parts_ends_too() -> None:
 
 def test_without_its_library_a_file_is_named_as_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    receipt = parse("", (Attachment(name="a.log.zst", content=COMPRESS["zst"](LOG)),)).receipt.inputs[1]
-    assert (receipt.kind, receipt.read) == ("binary", False)
+    receipt = parse("", (Attachment(name="a.log.zst", content=COMPRESS["zst"](LOG)),)).receipt
+    assert (receipt.inputs[1].kind, receipt.inputs[1].read) == ("binary", False)
+    assert ["pip install 'trainmedic[zstd]'" in problem.message for problem in receipt.problems] == [True]
 
 
 def test_the_lines_of_what_is_left_out_still_count() -> None:

@@ -245,24 +245,24 @@ def test_keys_are_managed_on_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "data"))
-    assert main(["key", "new", "nightly", "--scope", "read", "--limit", "5/minute", "--expires", "90d"]) == 0
+    assert main(["admin", "key", "new", "nightly", "--scope", "read", "--limit", "5/minute", "--expires", "90d"]) == 0
     secret = capsys.readouterr().out.strip()
     key_id = secret.split("_")[1]
-    assert main(["key", "list"]) == 0
+    assert main(["admin", "key", "list"]) == 0
     listed = capsys.readouterr().out
     assert "read" in listed
     assert "5/minute" in listed
     assert secret.split("_", 2)[2] not in listed
-    assert main(["key", "rotate", key_id, "--grace", "0m"]) == 0
+    assert main(["admin", "key", "rotate", key_id, "--grace", "0m"]) == 0
     second = capsys.readouterr().out.strip()
     keys = KeyStore(open_database(f"sqlite:///{tmp_path / 'data' / 'history.sqlite3'}"))
     assert keys.authenticate(secret) is None
     assert isinstance(keys.authenticate(second), ApiKey)
-    assert main(["key", "revoke", key_id]) == 0
-    assert main(["key", "list", "--json"]) == 0
+    assert main(["admin", "key", "revoke", key_id]) == 0
+    assert main(["admin", "key", "list", "--json"]) == 0
     assert '"revoked"' in capsys.readouterr().out
-    assert main(["key", "new", "x", "--limit", "many"]) == 2
-    assert main(["key", "revoke", "unknown"]) == 3
+    assert main(["admin", "key", "new", "x", "--limit", "many"]) == 2
+    assert main(["admin", "key", "revoke", "unknown"]) == 3
 
 
 # --- limits ---------------------------------------------------------------------------------------------------------

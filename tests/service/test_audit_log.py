@@ -97,12 +97,12 @@ def test_the_audit_log_is_read_on_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path))
-    assert main(["journal"]) == 0
-    assert main(["key", "new", "ci"]) == 0
+    assert main(["admin", "log"]) == 0
+    assert main(["admin", "key", "new", "ci"]) == 0
     key_id = capsys.readouterr().out.split("_")[1]
-    assert main(["journal", "--since", "1h"]) == 0
+    assert main(["admin", "log", "--since", "1h"]) == 0
     assert f"done  key new  {key_id}  cli" in capsys.readouterr().out
-    assert main(["journal", "--json", "--who", "cli"]) == 0
+    assert main(["admin", "log", "--json", "--who", "cli"]) == 0
     assert json.loads(capsys.readouterr().out)["action"] == "key new"
 
 
@@ -112,7 +112,7 @@ WRITE_UP = "# Our loss is NaN\n\n## Root cause\n\nThe head was left in fp16.\n\n
 def listed(capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str, str]]:
     """Who, action and target of what is in the audit log."""
     capsys.readouterr()
-    assert main(["journal", "--json"]) == 0
+    assert main(["admin", "log", "--json"]) == 0
     entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     return [(entry["who"], entry["action"], entry["target"]) for entry in entries]
 
@@ -139,8 +139,8 @@ def test_a_conversation_that_is_deleted_on_the_command_line_is_in_the_audit_log(
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path))
     history = History(open_database(f"sqlite:///{tmp_path / 'history.sqlite3'}"))
     answer = Advisor(advisor.knowledge, advisor.read, Memory(history)).ask(Ask(question="loss is nan"))
-    assert main(["history", "delete", answer.id]) == 0
-    assert main(["history", "delete", CANARY]) != 0
+    assert main(["admin", "history", "delete", answer.id]) == 0
+    assert main(["admin", "history", "delete", CANARY]) != 0
     assert listed(capsys) == [("cli", "history delete", answer.conversation_id)]
 
 

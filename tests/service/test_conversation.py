@@ -17,12 +17,12 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.answer.schema import CauseView
-from trainmedic.service.api.openai import Completion
 from trainmedic.service.dialogue.conversation import MAX_CHARACTERS, MAX_TURNS
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.prompts import build
 from trainmedic.service.pipeline import Draft
 from trainmedic.ui.chat.texts import examples
+from trainmedic.ui.openai.routes import Completion
 
 CONVERSATIONS = Path(__file__).parent / "conversations.jsonl"
 ITEMS: list[dict[str, Any]] = [json.loads(line) for line in CONVERSATIONS.read_text(encoding="utf-8").splitlines()]

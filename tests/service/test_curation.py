@@ -16,12 +16,12 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.dialogue.turn import turn_of
-from trainmedic.service.evaluation.own import own_items
 from trainmedic.service.storage.curation import clustered, unresolved_views
 from trainmedic.service.storage.history import Feedback, History
 from trainmedic.service.storage.memory import Memory, fingerprint
 from trainmedic.service.storage.outcomes import OpenQuestion
 from trainmedic.ui.cli import main
+from trainmedic.ui.evaluation.own import own_items
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 TRACE = """Traceback (most recent call last):
@@ -136,7 +136,7 @@ def test_the_command_line_lists_and_measures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path))
-    assert main(["history", "unresolved"]) == 0
+    assert main(["admin", "history", "unresolved"]) == 0
     assert "nothing yet" in capsys.readouterr().err
     assert main(["eval", "--from-history"]) == 2
     assert "nothing to measure yet" in capsys.readouterr().err
@@ -156,7 +156,7 @@ def test_the_command_line_lists_and_measures(
         fingerprint="f",
     )
     for what, expected in (("unresolved", "not_in_kb"), ("seen", "accelerate-launch-options-contradict")):
-        assert main(["history", what]) == 0
+        assert main(["admin", "history", what]) == 0
         assert expected in capsys.readouterr().out
-        assert main(["history", what, "--json"]) == 0
+        assert main(["admin", "history", what, "--json"]) == 0
         assert '"count"' in capsys.readouterr().out

@@ -14,7 +14,7 @@ from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report_view import FindingView, ReceiptView, RunView
 from trainmedic.service.answer.schema import Answer, CauseView, Confidence, Verdict
-from trainmedic.service.evaluation.causes import (
+from trainmedic.ui.evaluation.causes import (
     Evaluation,
     Item,
     Share,

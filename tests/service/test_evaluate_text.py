@@ -12,11 +12,11 @@ import pytest
 from tests.fake_model import FakeModel, Reply, failing, form
 from tests.incidents import INCIDENTS
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.evaluation.causes import Evaluation, Item, Share, request_of
-from trainmedic.service.evaluation.texts import TextFigures, evaluate_texts
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.llm.prompts import sources_of
 from trainmedic.ui.cli import main
+from trainmedic.ui.evaluation.causes import Evaluation, Item, Share, request_of
+from trainmedic.ui.evaluation.texts import TextFigures, evaluate_texts
 
 KTO = INCIDENTS[0]
 ITEM = Item(id="kto", question=KTO.en, attachments=KTO.files, verdict="answered", cases=(KTO.case,))

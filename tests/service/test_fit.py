@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from trainmedic.service.evaluation.fit import SURE, Fit, Sample, Thresholds, Top, fit, folds_of, thresholds, to_text
 from trainmedic.service.ranking.features import AGAINST, EITHER, NAMES, NONE_NAMES
 from trainmedic.service.ranking.weights import Weights, from_json, shipped
+from trainmedic.ui.evaluation.fit import SURE, Fit, Sample, Thresholds, Top, fit, folds_of, thresholds, to_text
 
 FIRED = NAMES.index("rule_fired")
 CLASH = NAMES.index("framework_clash")

@@ -8,8 +8,8 @@ import pytest
 from fastapi.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
+from tests.openai_app import openai_app
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.api.app import create_app
 from trainmedic.service.api.middleware import BodyLimit
 from trainmedic.service.settings import Settings
 
@@ -38,7 +38,7 @@ BODIES = (
 
 @pytest.fixture(scope="module")
 def client(knowledge_advisor: Advisor) -> TestClient:
-    return TestClient(create_app(knowledge_advisor, Settings()), raise_server_exceptions=False)
+    return TestClient(openai_app(knowledge_advisor, Settings()), raise_server_exceptions=False)
 
 
 @pytest.mark.parametrize(("path", "body"), BODIES)

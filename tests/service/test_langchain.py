@@ -24,7 +24,7 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store.vectors import Vectors
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer
-from trainmedic.service.langchain import KnowledgeRetriever, documents, knowledge_tools, vector_store
+from trainmedic.ui.langchain import KnowledgeRetriever, documents, knowledge_tools, vector_store
 
 ROOT = Path(__file__).parent.parent.parent
 GUIDE = ROOT / "docs" / "connect" / "python.md"
@@ -241,6 +241,6 @@ def test_the_examples_of_the_guide_run(
 
 def test_importing_it_brings_no_agents_and_no_model_client() -> None:
     heavy = ("langchain", "langgraph", "langchain_openai", "openai", "fastapi", "torch")
-    code = f"import sys, trainmedic.service.langchain; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, trainmedic.ui.langchain; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr

@@ -13,17 +13,17 @@ from openai import OpenAI
 from starlette.testclient import TestClient
 
 from tests.incidents import GEMMA_COMMAND, GEMMA_VERSIONS
+from tests.openai_app import openai_app
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.api.app import create_app
-from trainmedic.service.api.openai import MAX_MESSAGES
 from trainmedic.service.settings import Settings
+from trainmedic.ui.openai.routes import MAX_MESSAGES
 
 QUESTION = f"reward model is nan with flash attention\n```bash\n{GEMMA_COMMAND}```\n```\n{GEMMA_VERSIONS}```\n"
 
 
 @pytest.fixture
 def http(advisor: Advisor, tmp_path: Path) -> Iterator[TestClient]:
-    with TestClient(create_app(advisor, Settings(data_dir=tmp_path))) as client:
+    with TestClient(openai_app(advisor, Settings(data_dir=tmp_path))) as client:
         yield client
 
 

@@ -19,8 +19,8 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report_view import MissingView
 from trainmedic.service.answer.schema import Answer, CauseView, Verdict
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.evaluation.causes import Share
-from trainmedic.service.evaluation.outside import (
+from trainmedic.ui.evaluation.causes import Share
+from trainmedic.ui.evaluation.outside import (
     SIDES,
     Incident,
     Result,
@@ -35,7 +35,7 @@ from trainmedic.service.evaluation.outside import (
     risk_coverage,
     was_given,
 )
-from trainmedic.service.evaluation.replay import MESSAGES, replay, replies
+from trainmedic.ui.evaluation.replay import MESSAGES, replay, replies
 
 FOLDER = Path("tests/eval/outside")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.evaluation.causes import Evaluation, evaluate, read_items
+from trainmedic.ui.evaluation.causes import Evaluation, evaluate, read_items
 
 QUESTIONS = Path(__file__).parent.parent / "eval"
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import Case
 from schemathesis.generation import GenerationMode
 
+from tests.openai_app import openai_app
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.api.app import create_app
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.memory import Memory
@@ -52,7 +52,7 @@ OPERATIONS = [
 def operations(knowledge_advisor: Advisor) -> Iterator[dict[str, Any]]:
     """Every operation of the description, by its label."""
     history = History("sqlite://")
-    app = create_app(Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(history)), Settings())
+    app = openai_app(Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(history)), Settings())
     described = schemathesis.openapi.from_asgi("/openapi.json", app)
     # Ten thousand generated messages take minutes; test_openai.py tests that bound.
     del described.raw_schema["components"]["schemas"]["Completion"]["properties"]["messages"]["maxItems"]

@@ -25,11 +25,27 @@ def test_the_default_listens_on_loopback_and_asks_for_no_key() -> None:
 
 
 def test_a_flag_beats_the_environment_which_beats_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("trainmedic.toml").write_text("port = 1\ntop_k = 2\nconcurrency = 3\n")
+    Path("trainmedic.toml").write_text("port = 1\nreaders = 2\nconcurrency = 3\n")
     monkeypatch.setenv("TRAINMEDIC_PORT", "4")
-    monkeypatch.setenv("TRAINMEDIC_TOP_K", "5")
+    monkeypatch.setenv("TRAINMEDIC_READERS", "5")
     settings = load_settings({"port": 6, "host": None})
-    assert (settings.port, settings.top_k, settings.concurrency) == (6, 5, 3)
+    assert (settings.port, settings.readers, settings.concurrency) == (6, 5, 3)
+
+
+def test_the_file_may_have_tables_and_lists() -> None:
+    Path("trainmedic.toml").write_text(
+        'kb_paths = ["a", "b"]\napi_keys = ["one", "two"]\n[model]\nbase_url = "http://m/v1"\n'
+        "[slack.channels.C1]\nquiet = true\n"
+    )
+    settings = load_settings()
+    assert (settings.extra_pages, sorted(settings.keys)) == ((Path("a"), Path("b")), ["one", "two"])
+    assert (settings.model_base_url, settings.slack_channels["C1"].quiet) == ("http://m/v1", True)
+
+
+def test_an_unknown_key_of_a_table_is_named() -> None:
+    Path("trainmedic.toml").write_text('[model]\nbase_ulr = "http://m/v1"\n')
+    with pytest.raises(InvalidSettings, match=r"unknown setting model_base_ulr .did you mean model_base_url"):
+        load_settings()
 
 
 def test_a_secret_can_stand_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_the_manifest_asks_for_what_the_bot_uses_and_keeps_slacks_limits() -> No
 
 def test_slacks_libraries_are_loaded_only_when_they_are_used() -> None:
     code = (
-        "import sys, trainmedic.ui.channels.slack, trainmedic.ui.cli.slack; "
+        "import sys, trainmedic.ui.channels.slack, trainmedic.ui.channels.slack.command; "
         "sys.exit(bool({'slack_bolt', 'slack_sdk', 'aiohttp'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)

@@ -17,6 +17,11 @@ SCRIPT = f"#!/bin/bash\n{COMMAND}\n"
 ASKED = "<@U0BOT> my KTO loss is NaN from the first step, why?"
 
 
+@pytest.fixture
+def one_mebibyte(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainmedic.ui.channels.files.MAX_BYTES", 1024 * 1024)
+
+
 @pytest.mark.parametrize(
     "kind",
     [
@@ -64,9 +69,8 @@ async def test_files_of_the_whole_thread_are_read_once_each(strict: LocalSlack, 
     ],
     ids=str,
 )
-@pytest.mark.bot(slack_file_mb=1)
 async def test_what_is_not_read_is_named_with_the_reason(
-    strict: LocalSlack, bot: SlackBot, kind: dict[str, Any], reason: str
+    strict: LocalSlack, one_mebibyte: None, bot: SlackBot, kind: dict[str, Any], reason: str
 ) -> None:
     given: dict[str, Any] = {"content": SCRIPT * 20, **kind}
     file: SlackFile = strict.upload(given.pop("name", "thing"), given.pop("content"), **given)

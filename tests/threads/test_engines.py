@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -10,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from trainmedic.kb import plugins
 from trainmedic.kb.errors import InvalidSettings, StoreError
-from trainmedic.kb.threads import engines
-from trainmedic.kb.threads.engines import GROUP, Array, VectorEngine, engine, ranked
+from trainmedic.kb.threads.engines import Array, VectorEngine, engine, ranked
 from trainmedic.kb.threads.engines.faiss import INVERTED, FaissEngine
 
 DIMENSION = 16
@@ -20,11 +19,9 @@ DIMENSION = 16
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engines of pyproject.toml, as an installation registers them."""
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    entries = [EntryPoint(name, value, GROUP) for name, value in project["entry-points"][GROUP].items()]
-    entries.append(EntryPoint("absent", "not_installed.engine:open_engine", GROUP))
-    monkeypatch.setattr(engines, "entry_points", lambda group: entries)
+    absent = EntryPoint("absent", "not_installed.engine:open_engine", "trainmedic.engines")
+    engines = {"absent": absent, **plugins.registered(plugins.ENGINES)}
+    monkeypatch.setattr(plugins, "registered", lambda group: engines)
 
 
 @pytest.fixture(params=["faiss", "faiss inverted", "milvus", "postgres"])

@@ -21,7 +21,7 @@ from tests.incidents import KTO_SINGLE
 ROOT = Path(__file__).parent.parent.parent
 ACTION = yaml.safe_load((ROOT / ".github/actions/check/action.yml").read_text(encoding="utf-8"))
 HOOKS = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
-SITE = next(path for path in sys.path if path.endswith("site-packages"))
+SITE = str(Path(yaml.__file__).parent.parent)
 OFFLINE = {
     # Dependencies and the build tool are those of the tests: nothing is downloaded.
     "PYTHONPATH": SITE,

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmedic.ui.cli import CLEAN, FAILED, USAGE, llm, main
+from trainmedic.ui.cli import CLEAN, FAILED, USAGE, main
+from trainmedic.ui.vllm import command as llm
 
 ROOT = Path(__file__).parent.parent.parent
 PROGRAM = "import sys; from trainmedic.ui.cli import main; sys.exit(main())"

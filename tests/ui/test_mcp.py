@@ -536,7 +536,7 @@ def test_what_is_no_message_is_refused(open_to_all: Live, body: bytes, status: i
 
 def test_neither_the_service_nor_a_check_imports_the_protocol_before_it_is_used() -> None:
     code = (
-        "import sys, trainmedic.ui.mcp.http, trainmedic.ui.cli.mcp, trainmedic.ui.cli.check; "
+        "import sys, trainmedic.ui.mcp.http, trainmedic.ui.mcp.command, trainmedic.ui.cli.check; "
         "sys.exit('mcp' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0

@@ -23,7 +23,8 @@ import httpx
 
 from tests.vllm import environment, tiny
 from trainmedic.service.settings import Settings
-from trainmedic.ui.cli import llm, parser
+from trainmedic.ui.cli import parser
+from trainmedic.ui.vllm import command as llm
 
 HOST = "127.0.0.1"
 NAME = "tiny"

@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 
-from trainmedic.service.settings import MEBIBYTE
 from trainmedic.ui.channels.channel import ChannelFailed, Json
 from trainmedic.ui.channels.files import Downloads
 
@@ -24,12 +23,10 @@ class PlatformApi:
 
     platform = ""
 
-    def __init__(
-        self, url: str, file_mb: int, hosts: tuple[str, ...], transport: httpx.AsyncBaseTransport | None
-    ) -> None:
+    def __init__(self, url: str, hosts: tuple[str, ...], transport: httpx.AsyncBaseTransport | None) -> None:
         self._url = url.rstrip("/")
         self._client = httpx.AsyncClient(timeout=TIMEOUT_S, transport=transport)
-        self._downloads = Downloads(client=self._client, hosts=hosts, api_url=self._url, max_bytes=file_mb * MEBIBYTE)
+        self._downloads = Downloads(client=self._client, hosts=hosts, api_url=self._url)
         self._token, self._until = "", 0.0
         self._issuing = asyncio.Lock()
 

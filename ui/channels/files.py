@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
@@ -16,6 +16,7 @@ from trainmedic.service.settings import MEBIBYTE
 from trainmedic.ui.channels.channel import NotRead
 
 TIMEOUT_S = 20.0
+MAX_BYTES = 10 * MEBIBYTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,7 @@ class Downloads:
     client: httpx.AsyncClient
     hosts: tuple[str, ...]
     api_url: str
-    max_bytes: int
+    max_bytes: int = field(default_factory=lambda: MAX_BYTES)
 
     async def text(self, url: str, name: str, headers: Mapping[str, str] = MappingProxyType({})) -> Attachment:
         """The text file at ``url``; reading stops at ``max_bytes``. No redirect is followed. Raises `NotRead`."""

@@ -1,1 +1,40 @@
 """The chat UI in the browser: Gradio pages mounted on the service. Nothing here is imported before it is used."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from trainmedic.ui.context import AppContext
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from trainmedic.ui.chat.app import Shell
+
+
+def register_channel(app: FastAPI, context: AppContext) -> None:
+    if not context.settings.pages:
+        return
+    from trainmedic.ui.chat import mount
+
+    make = partial(make_shell, context)
+    if context.settings.oidc_issuer:  # what is wrong with its settings is said at the start
+        made = make()
+        mount.attach(app, lambda: made)
+    else:
+        mount.attach(app, make)
+
+
+def make_shell(context: AppContext) -> Shell:
+    """What is in front of the pages. Importing it takes a tenth of a second."""
+    from trainmedic.ui.chat.app import Shell
+
+    return Shell(context, load_pages)
+
+
+def load_pages(context: AppContext) -> FastAPI:
+    """Import the pages and make them; Gradio takes a second and a half to load."""
+    from trainmedic.ui.chat.pages import make_pages
+
+    return make_pages(context)

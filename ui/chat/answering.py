@@ -105,7 +105,6 @@ class AnsweringPage:
             attachments=tuple(files),
             conversation_id=session.conversation,
             language=self._language_of(question, session),
-            top_k=self._context.settings.top_k,
             mode=mode,
             owner=session.owner,
         )

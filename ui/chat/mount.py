@@ -17,6 +17,8 @@ from typing import Any, Protocol
 from fastapi import FastAPI
 from starlette.routing import Match, Mount
 
+from trainmedic.ui.context import during
+
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -39,17 +41,10 @@ class Shell(Protocol):
 
 
 def attach(app: FastAPI, make: Callable[[], Shell]) -> None:
-    """Serve the pages for every path without a route in ``app``. Call it last, after all other routes."""
+    """Serve the pages for every path without a route in ``app``."""
     shell = LateShell(make)
     app.router.routes.append(LastMount("/", shell, app))
-    before = app.router.lifespan_context
-
-    @asynccontextmanager
-    async def lifespan(running: FastAPI) -> AsyncIterator[Any]:
-        async with before(running) as state, shell.running():
-            yield state
-
-    app.router.lifespan_context = lifespan
+    during(app, shell.running)
 
 
 class LastMount(Mount):

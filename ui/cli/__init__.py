@@ -1,4 +1,5 @@
 """The command line. Each module here is one verb: its docstring is the help, ``arguments`` and ``run`` do the rest.
+Further verbs live next door (`kb.plugins`).
 
 Heavy imports go inside ``run``, so that ``trainmedic check`` does not load the embedder or the web framework.
 """
@@ -17,29 +18,38 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
+from trainmedic.kb import plugins
 from trainmedic.kb.errors import TrainmedicError
+from trainmedic.kb.lazy import regex
 
+EXTRA = regex(r'extra == "([\w-]+)"')
 CLEAN, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
 """Exit codes."""
-EXTRAS = {
-    **dict.fromkeys(("authlib", "gradio", "itsdangerous", "jinja2", "markupsafe"), "ui"),
-    **dict.fromkeys(("aiohttp", "slack_bolt", "slack_sdk"), "slack"),
-    **dict.fromkeys(("bs4", "markitdown"), "ingest"),
-    **dict.fromkeys(("pgvector", "psycopg"), "postgres"),
-    "mcp": "mcp",
-    "opentelemetry": "otel",
+DISTRIBUTIONS = {
+    "bs4": "beautifulsoup4",
+    "faiss": "faiss-cpu",
+    "markdown_it": "markdown-it-py",
+    "opentelemetry": "opentelemetry-sdk",
+    "pydantic_core": "pydantic",
+    "pythonjsonlogger": "python-json-logger",
+    "slack_sdk": "slack-bolt",
+    "starlette": "fastapi",
 }
-"""Optional packages and the extra of ours that installs each."""
+"""The distributions of modules that are named otherwise, or that another one brings."""
 
 
 def verbs() -> tuple[str, ...]:
-    """All verbs; modules whose name starts with an underscore are not verbs."""
-    modules = (path.stem for path in Path(__file__).parent.glob("*.py"))
-    return tuple(sorted(name for name in modules if not name.startswith("_")))
+    """Our own verbs; modules whose name starts with an underscore are not verbs."""
+    names = (path.stem for path in Path(__file__).parent.iterdir())
+    return tuple(sorted(name for name in names if not name.startswith("_")))
 
 
 def load(verb: str) -> ModuleType:
-    return import_module(f"{__name__}.{verb}")
+    """The module of a verb, which may live next door."""
+    if verb in verbs():
+        return import_module(f"{__name__}.{verb}")
+    module: ModuleType = plugins.load(plugins.COMMANDS, verb)
+    return module
 
 
 class ShowVersion(argparse.Action):
@@ -60,17 +70,34 @@ def parser(names: Sequence[str]) -> argparse.ArgumentParser:
     top.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and exit")
     commands = top.add_subparsers(prog="trainmedic", dest="verb", metavar="VERB", required=True)
     for verb in names:
-        module = load(verb)
-        text = (module.__doc__ or "").strip()
-        sub = commands.add_parser(
-            verb,
-            help=text.split("\n")[0],
-            description=text,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        module.arguments(sub)
-        sub.set_defaults(run=module.run)
+        add_verb(commands, verb, load(verb))
     return top
+
+
+def add_verb(commands: argparse._SubParsersAction[argparse.ArgumentParser], verb: str, module: ModuleType) -> None:
+    text = (module.__doc__ or "").strip()
+    sub = commands.add_parser(
+        verb,
+        help=text.split("\n")[0],
+        description=text,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    sub.set_defaults(run=module.run)
+    module.arguments(sub)
+
+
+def extra_of(module: str) -> str:
+    """The first extra of ours that installs a module; empty if none does."""
+    from importlib.metadata import requires
+
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    wanted = canonicalize_name(DISTRIBUTIONS.get(module, module))
+    for requirement in map(Requirement, requires("trainmedic") or ()):
+        if requirement.name == wanted and requirement.marker:
+            return next(iter(EXTRA.findall(str(requirement.marker))), "")
+    return ""
 
 
 def command() -> NoReturn:
@@ -93,6 +120,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. Data goes to standard output, everything else to standard error."""
     words = list(sys.argv[1:] if argv is None else argv)
     names = verbs()
+    # Looking for the verbs next door takes as long as a check.
+    if not words or words[0] not in names:
+        names = tuple(sorted({*names, *plugins.registered(plugins.COMMANDS)}))
     if words and words[0] in names:
         names = (words[0],)
     for stream in (sys.stdout, sys.stderr):
@@ -100,9 +130,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             # A file name or the terminal may not be UTF-8: escape (JSON reads it back) instead of crashing.
             stream.reconfigure(errors="backslashreplace")
     if "_ARGCOMPLETE" in os.environ:  # the shell asks how a line may go on
-        import argcomplete
+        with suppress(ModuleNotFoundError):
+            import argcomplete
 
-        argcomplete.autocomplete(parser(names))
+            argcomplete.autocomplete(parser(names))
     command: list[str] = []
     if names == ("watch",) and "--" in words:  # argparse would take the command's first word for the log
         cut = words.index("--")
@@ -120,11 +151,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USAGE if error.kind == "invalid" else FAILED
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in EXTRAS:
+        extra = extra_of(package)
+        if not extra:
             raise
         print(
-            f"trainmedic: the package {package} is not installed (pip install 'trainmedic[{EXTRAS[package]}]')",
-            file=sys.stderr,
+            f"trainmedic: the package {package} is not installed (pip install 'trainmedic[{extra}]')", file=sys.stderr
         )
         return FAILED
     except OSError as error:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from trainmedic.kb.errors import TrainmedicError
+from trainmedic.kb.errors import InvalidSettings, TrainmedicError
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.text.compressed import head_and_tail
 from trainmedic.kb.parse.text.intake import decode
@@ -101,9 +101,23 @@ def language_of(choice: str) -> Literal["en", "zh"]:
 
 
 def folders_of(names: Sequence[str]) -> tuple[Path, ...]:
-    """The named folders of pages, and those of the environment."""
-    configured = os.environ.get("TRAINMEDIC_KB_PATHS", "")
+    """The named folders of pages, and those of the setting ``kb_paths``, read without the packages of a service."""
+    configured = os.environ.get("TRAINMEDIC_KB_PATHS", "") or _setting("kb_paths")
     return tuple(Path(part) for part in (*names, *configured.split(os.pathsep)) if part)
+
+
+def _setting(name: str) -> str:
+    """A setting of the file alone; empty without a readable one."""
+    path = Path(os.environ.get("TRAINMEDIC_CONFIG", "trainmedic.toml"))
+    if not path.is_file():
+        return ""
+    import tomllib
+
+    try:
+        value = tomllib.loads(path.read_text(encoding="utf-8")).get(name, "")
+    except (OSError, ValueError) as error:
+        raise InvalidSettings(f"{path} is not TOML: {error}") from error
+    return os.pathsep.join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def use_colour() -> bool:

@@ -71,7 +71,7 @@ def _by_service(options: argparse.Namespace, request: Ask) -> Answer:
     """Raises `ServiceFailed`."""
     from trainmedic.kb.mask import mask
     from trainmedic.ui.client import Client, ServiceError
-    from trainmedic.ui.watch.diagnosing import masked_texts
+    from trainmedic.ui.diagnosing import masked_texts
 
     try:
         with Client(options.server, api_key=key_of(options)) as client:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from trainmedic.kb.model.place import Attachment
 from trainmedic.ui.cli import CLEAN, FINDINGS
 from trainmedic.ui.cli._input import Unreadable, attachments, folders_of, language_of, question, use_colour
+from trainmedic.ui.cli._rendering import rendered
 
 if TYPE_CHECKING:
     from trainmedic.kb.model.report import Edit
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 FREES_NOTHING = True
 EFFECTS = ("silent", "hang", "crash", "save", "resume", "memory", "slow", "log")
-FORMATS = ("text", "json", "sarif", "github", "osv")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--good", action="append", default=[], metavar="FILE", help="packages of a run that works")
     parser.add_argument("--bad", action="append", default=[], metavar="FILE", help="packages of the run that fails")
     parser.add_argument("--question", default="", metavar="TEXT", help="what you see, to order the defects by")
-    parser.add_argument("--format", choices=FORMATS, default="text")
+    parser.add_argument("--format", default="text", help="text, json, sarif, github, osv, or one that is installed")
     parser.add_argument("--all", action="store_true", help="also list and clear what only may be there")
     change = parser.add_mutually_exclusive_group()
     change.add_argument("--diff", action="store_true", help="show the change of the requirement files")
@@ -76,26 +76,8 @@ def _fixed(edits: Sequence[Edit], files: Sequence[Attachment]) -> tuple[Attachme
 
 
 def _formatted(view: AuditView, options: argparse.Namespace, language: str) -> str:
-    if options.format == "json":
-        from trainmedic.kb.serialization import to_json
-
-        return to_json(view, indent=2) + "\n"
-    if options.format in ("sarif", "osv"):
-        import json
-
-        from trainmedic.ui.present import osv, sarif
-
-        if options.format == "osv":
-            from datetime import UTC, datetime
-
-            document: object = osv.records(view, datetime.now(UTC))
-        else:
-            document = sarif.audit_log(view, with_possible=options.all)
-        return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
-    if options.format == "github":
-        from trainmedic.ui.present import github
-
-        return github.audit_report(view, with_possible=options.all)
+    if options.format != "text":
+        return rendered(view, options.format, with_possible=options.all)
     from trainmedic.ui.present import audit_text
 
     return audit_text.report(view, language, colour=use_colour(), patches=options.diff, with_possible=options.all)

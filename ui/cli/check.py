@@ -17,6 +17,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report
 from trainmedic.ui.cli import CLEAN, FINDINGS
 from trainmedic.ui.cli._input import Unreadable, attachments, folders_of, language_of, use_colour
+from trainmedic.ui.cli._rendering import rendered
 
 if TYPE_CHECKING:
     from trainmedic.kb.model.report_view import ReportView
@@ -35,7 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="further file of the run, such as requirements.txt where only changed files are given; may be absent",
     )
-    parser.add_argument("--format", choices=("text", "json", "sarif", "github"), default="text")
+    parser.add_argument("--format", default="text", help="text, json, sarif, github, or one that is installed")
     change = parser.add_mutually_exclusive_group()
     change.add_argument("--diff", action="store_true", help="show the patches")
     change.add_argument("--fix", action="store_true", help="apply the safe fixes in place")
@@ -86,20 +87,8 @@ def _fixed(report: Report, files: Sequence[Attachment]) -> tuple[Attachment, ...
 
 
 def _formatted(view: ReportView, options: argparse.Namespace, language: str) -> str:
-    if options.format == "json":
-        from trainmedic.kb.serialization import to_json
-
-        return to_json(view, indent=2) + "\n"
-    if options.format == "sarif":
-        import json
-
-        from trainmedic.ui.present import sarif
-
-        return json.dumps(sarif.log(view), ensure_ascii=False, indent=2) + "\n"
-    if options.format == "github":
-        from trainmedic.ui.present import github
-
-        return github.report(view)
+    if options.format != "text":
+        return rendered(view, options.format)
     from trainmedic.ui.present import text
 
     return text.report(view, language, colour=use_colour(), patches=options.diff)

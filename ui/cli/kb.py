@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainmedic.ui.cli._input import folders_of
+
 if TYPE_CHECKING:
     from trainmedic.kb.model.page import PageProblem
 
@@ -55,7 +57,7 @@ def _lint(options: argparse.Namespace) -> int:
     from trainmedic.kb.pages.rule import load_rules
     from trainmedic.kb.parse.pipeline import parse
 
-    folders = list({folder.resolve(): folder for folder in (*options.kb, *_configured())}.values())
+    folders = list({folder.resolve(): folder for folder in (*options.kb, *folders_of(()))}.values())
     team = tuple(folders)
     lists, pages = _divided(options.page)
     defects, listed = _defect_problems(lists, folders) if lists or not pages else ((), 0)
@@ -143,12 +145,6 @@ def _selected(paths: list[Path], folders: list[Path]) -> tuple[set[str], list[Pa
     return selected, loose
 
 
-def _configured() -> tuple[Path, ...]:
-    from trainmedic.service.settings import load_settings
-
-    return load_settings().extra_pages
-
-
 def _list(options: argparse.Namespace) -> int:
     from trainmedic.kb.engine.vocabulary import vocabulary
     from trainmedic.kb.pages.case import load_cases
@@ -166,7 +162,7 @@ def _list(options: argparse.Namespace) -> int:
             wordings = concept.zh if options.language == "zh" else concept.en
             sys.stdout.write(f"{concept.id}  {concept.kind}  {', '.join(wordings[:4])}\n")
         return 0
-    folders = _configured()
+    folders = folders_of(())
     if options.kind == "defects":
         from trainmedic.kb.pages.defect import load_defects
 
@@ -205,7 +201,7 @@ def _show(options: argparse.Namespace) -> int:
     from trainmedic.kb.pages.render import render_case, render_mechanism, render_rule
     from trainmedic.kb.pages.rule import load_rules
 
-    folders = _configured()
+    folders = folders_of(())
     cases = load_cases(folders)
     case = cases.get(options.id)
     if case is not None:

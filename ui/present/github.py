@@ -16,6 +16,10 @@ DEFECT_LEVELS = {
 }
 
 
+def render(view: ReportView | AuditView, *, with_possible: bool = False) -> str:
+    return audit_report(view, with_possible=with_possible) if isinstance(view, AuditView) else report(view)
+
+
 def report(view: ReportView) -> str:
     """One line per fired finding; a finding that could not be checked is a notice without a place."""
     return "".join(annotation(item) + "\n" for item in view.findings)

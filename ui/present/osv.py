@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import json
+from datetime import UTC, datetime
 from typing import Any
 
+from trainmedic.kb.errors import InvalidRequest
+from trainmedic.kb.model.report_view import ReportView
 from trainmedic.service.answer.schema import AuditView, DefectView
 
 SCHEMA_VERSION = "1.7.0"
+
+
+def render(view: ReportView | AuditView, *, with_possible: bool = False) -> str:
+    """Raises `InvalidRequest` for a report."""
+    if not isinstance(view, AuditView):
+        raise InvalidRequest("osv is a format of audits", hint="trainmedic audit --format osv")
+    return json.dumps(records(view, datetime.now(UTC)), ensure_ascii=False, indent=2) + "\n"
 
 
 def records(view: AuditView, modified: datetime) -> list[dict[str, Any]]:

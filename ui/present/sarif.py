@@ -6,6 +6,7 @@ https://docs.github.com/en/code-security/code-scanning/integrating-with-code-sca
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from importlib.metadata import version as package_version
 from typing import Any
@@ -28,6 +29,11 @@ DEFECT_SEVERITY = {"error": "error", "warning": "warning", "note": "recommendati
 MAX_TEXT = 1024
 MAX_RESULTS = 5_000
 """GitHub shows this many of a run's results."""
+
+
+def render(view: ReportView | AuditView, *, with_possible: bool = False) -> str:
+    document = audit_log(view, with_possible=with_possible) if isinstance(view, AuditView) else log(view)
+    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
 
 def log(view: ReportView) -> dict[str, Any]:

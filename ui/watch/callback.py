@@ -21,7 +21,8 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.service.settings import Settings, load_settings
-from trainmedic.ui.watch import diagnosing, notify, trainer_run
+from trainmedic.ui import diagnosing
+from trainmedic.ui.watch import notify, trainer_run
 from trainmedic.ui.watch.watcher import Watcher
 
 if TYPE_CHECKING:

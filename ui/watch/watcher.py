@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
@@ -13,7 +14,9 @@ from trainmedic.service.answer.schema import Answer
 from trainmedic.ui.watch.alarm import SUSPICIOUS, Alarm, alarm
 from trainmedic.ui.watch.log import Log
 
-Diagnose = Callable[[Sequence[Attachment]], Answer]
+if TYPE_CHECKING:
+    from trainmedic.ui.diagnosing import Diagnose
+
 QUIET_S = 2.0
 """Silence to wait for after the first sign: tracebacks come in pieces."""
 LONGEST_WAIT_S = 10.0

@@ -5,7 +5,7 @@ set -eu
 python=$1
 folder=$(cd "$2" && pwd)
 root=$(cd "$(dirname "$0")/../../.." && pwd)
-extras=ui,slack,mcp,notify,ingest,postgres,otel
+extras=serve,slack,mcp,notify,ingest,postgres,otel
 wheel=$(ls -t "$folder"/trainmedic-*-py3-none-any.whl | head -n 1)
 version=$(basename "$wheel" | cut -d- -f2)
 platform=$("$python" -c 'import platform, sys; print(f"{platform.system().lower()}-{platform.machine()}-cp{sys.version_info[0]}{sys.version_info[1]}")')

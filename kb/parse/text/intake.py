@@ -92,6 +92,11 @@ def _wide(content: bytes, sample: bytes) -> tuple[str, str] | None:
     return None
 
 
+def _unread(name: str | None, size: int, *problems: Problem) -> Loaded:
+    empty = Source(name=name, text="", byte_count=size)
+    return Loaded(source=empty, parts=(), lines=0, problems=problems, note="binary", read=False)
+
+
 def load(name: str | None, content: str | bytes, limits: Limits, budget: int) -> Loaded:
     """Decode, normalise line breaks, keep head and tail within ``limits`` and ``budget`` bytes, and mask secrets."""
     size = len(content) if isinstance(content, bytes) else _utf8_size(content)
@@ -103,6 +108,9 @@ def load(name: str | None, content: str | bytes, limits: Limits, budget: int) ->
         notes.append(f"decompressed ({expanded.kind})")
         if not expanded.complete:
             problems.append(Problem(code="truncated", message=f"{name} is damaged, cut off or too long to be unpacked"))
+    elif isinstance(content, bytes) and (kind := compressed.kind_of(content)):
+        message = f"{name} is compressed by {kind} and was not read: pip install 'trainmedic[zstd]' reads such files"
+        return _unread(name, size, Problem(code="compressed", message=message))
     history = event_files.read(content) if isinstance(content, bytes) else None
     if history is not None:
         content = history.text
@@ -117,9 +125,8 @@ def load(name: str | None, content: str | bytes, limits: Limits, budget: int) ->
     for part, line in pieces:
         decoded = (part, "text") if isinstance(part, str) else decode(part)
         if decoded is None:
-            problems.append(Problem(code="binary", message=f"{name or 'the question'} is not text and was not read"))
-            empty = Source(name=name, text="", byte_count=size)
-            return Loaded(source=empty, parts=(), lines=0, problems=tuple(problems), note="binary", read=False)
+            message = f"{name or 'the question'} is not text and was not read"
+            return _unread(name, size, *problems, Problem(code="binary", message=message))
         text, encoding = decoded
         if encoding not in ("text", "utf-8", "utf-8-sig") and f"read as {encoding}" not in notes:
             notes.append(f"read as {encoding}")

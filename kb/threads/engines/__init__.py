@@ -1,6 +1,6 @@
 """Where the vectors of threads are stored and searched, by the scheme of the setting ``vector_store``.
 
-``faiss`` is in the data folder. Others are entry points of the group `GROUP`: the name is the scheme, and the value a
+``faiss`` is in the data folder. An engine is an entry point (`kb.plugins`): its name is the scheme, its value a
 function of the setting's part after the colon, the folder for data, and the dimension.
 
 Writes are idempotent by id, so that a killed writer is repaired by running it again; what a search returns of threads
@@ -10,17 +10,15 @@ that are no longer there is for the caller to leave out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from trainmedic.kb import plugins
 from trainmedic.kb.errors import InvalidSettings
 
-GROUP = "trainmedic.engines"
-FAISS = EntryPoint("faiss", f"{__name__}.faiss:open_engine", GROUP)
 Array = npt.NDArray[np.float32]
 
 
@@ -53,11 +51,11 @@ class VectorEngine(Protocol):
 def engine(setting: str, folder: Path, dimension: int) -> VectorEngine:
     """The engine of a setting. Raises `InvalidSettings` for an unknown one, or if its package is not installed."""
     scheme, _, location = setting.partition(":")
-    registered = {entry.name: entry for entry in (FAISS, *entry_points(group=GROUP))}
-    if scheme not in registered:
-        raise InvalidSettings(f"vector_store: no engine {scheme!r}", hint=f"one of: {', '.join(sorted(registered))}")
+    engines = plugins.registered(plugins.ENGINES)
+    if scheme not in engines:
+        raise InvalidSettings(f"vector_store: no engine {scheme!r}", hint=f"one of: {', '.join(engines)}")
     try:
-        open_engine = registered[scheme].load()
+        open_engine = engines[scheme].load()
     except ModuleNotFoundError as error:
         raise InvalidSettings(
             f"vector_store: {error.name} is not installed", hint=f"pip install 'trainmedic[{scheme}]'"

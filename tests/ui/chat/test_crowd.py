@@ -21,7 +21,7 @@ from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.context import AppContext
 
-pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
+pytest.importorskip("gradio", reason="the pages need the extra 'serve'")
 
 import httpx
 import uvicorn

@@ -30,7 +30,7 @@ from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.chat.texts import examples, words
 from trainmedic.ui.context import AppContext
 
-pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
+pytest.importorskip("gradio", reason="the pages need the extra 'serve'")
 
 from gradio import queueing, route_utils, routes, skip, utils
 

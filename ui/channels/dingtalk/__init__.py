@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from trainmedic.service.settings import Settings
 from trainmedic.ui.channels import complete
+from trainmedic.ui.channels.service import add
 from trainmedic.ui.context import AppContext
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
     from httpx import AsyncBaseTransport
 
     from trainmedic.ui.channels.http import BotService
@@ -30,3 +32,8 @@ def channel_of(context: AppContext, transport: AsyncBaseTransport | None = None)
     from trainmedic.ui.channels.http import BotService
 
     return BotService(context, DingTalkChannel(context.settings, transport))
+
+
+def register_channel(app: FastAPI, context: AppContext) -> None:
+    """Raises `InvalidSettings` for half a configuration."""
+    add(app, channel_of(context))

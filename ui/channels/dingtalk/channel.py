@@ -31,7 +31,7 @@ class DingTalkChannel(PlatformApi):
     page_characters = 5_500
 
     def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        super().__init__(settings.dingtalk_api_url, settings.bot_file_mb, HOSTS, transport)
+        super().__init__(settings.dingtalk_api_url, HOSTS, transport)
         self._settings = settings
         self.key = settings.dingtalk_client_secret.get_secret_value()
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.settings import Settings
 from trainmedic.ui.channels import complete
+from trainmedic.ui.channels.service import add
 from trainmedic.ui.context import AppContext
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
     from httpx import AsyncBaseTransport
 
     from trainmedic.ui.channels.http import BotService
@@ -36,3 +38,8 @@ def channel_of(context: AppContext, transport: AsyncBaseTransport | None = None)
     from trainmedic.ui.channels.http import BotService
 
     return BotService(context, FeishuChannel(context.settings, transport))
+
+
+def register_channel(app: FastAPI, context: AppContext) -> None:
+    """Raises `InvalidSettings` for half a configuration."""
+    add(app, channel_of(context))

@@ -32,7 +32,7 @@ class FeishuChannel(PlatformApi):
     page_characters = 7_000
 
     def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        super().__init__(settings.feishu_api_url, settings.bot_file_mb, (), transport)
+        super().__init__(settings.feishu_api_url, (), transport)
         self._settings = settings
         self.key = settings.feishu_app_secret.get_secret_value()
         self._bot = ""

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.settings import Settings
+from trainmedic.ui.channels.service import add
 from trainmedic.ui.context import AppContext
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
     from httpx import AsyncBaseTransport
 
     from trainmedic.ui.channels.slack.service import SlackService
@@ -42,3 +44,8 @@ def channel_of(context: AppContext, transport: AsyncBaseTransport | None = None)
     from trainmedic.ui.channels.slack.service import SlackService
 
     return SlackService(context)
+
+
+def register_channel(app: FastAPI, context: AppContext) -> None:
+    """Raises `InvalidSettings` for half a configuration."""
+    add(app, channel_of(context))

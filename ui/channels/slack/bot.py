@@ -23,7 +23,7 @@ from slack_bolt.context.ack.async_ack import AsyncAck
 from slack_sdk.web.async_client import AsyncWebClient
 
 from trainmedic.kb.trace import trace_of
-from trainmedic.service.settings import MEBIBYTE, is_loopback
+from trainmedic.service.settings import is_loopback
 from trainmedic.ui.channels.files import Downloads
 from trainmedic.ui.channels.handler import Handler
 from trainmedic.ui.channels.messages import messages
@@ -135,7 +135,6 @@ class SlackBot:
             client=self._http,
             hosts=HOSTS,
             api_url=settings.slack_api_url,
-            max_bytes=settings.slack_file_mb * MEBIBYTE,
         )
         return Workspace(
             context=self.context,

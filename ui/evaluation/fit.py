@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.evaluation.outside import Incident, Scorer, lower_bound
 from trainmedic.service.ranking.diagnose import answerable, likelihood
 from trainmedic.service.ranking.features import (
     AGAINST,
@@ -34,6 +33,7 @@ from trainmedic.service.ranking.features import (
 )
 from trainmedic.service.ranking.inference import infer
 from trainmedic.service.ranking.weights import Weights, from_json, shipped
+from trainmedic.ui.evaluation.outside import Incident, Scorer, lower_bound
 
 PRIOR: Mapping[str, float] = MappingProxyType(
     {

@@ -59,7 +59,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from trainmedic.service.settings import load_settings
-    from trainmedic.ui.watch import diagnosing, launch
+    from trainmedic.ui import diagnosing
+    from trainmedic.ui.watch import launch
     from trainmedic.ui.watch.watcher import Watcher
 
     log, command = options.log, options.command

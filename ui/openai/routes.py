@@ -24,10 +24,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import plain
-from trainmedic.service.access.slots import Worker
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Answer, StepView
-from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
+from trainmedic.service.answering import Answerer, Draft, Executor, Parts, StreamPart, final_answer
 from trainmedic.service.api.conversations import principal_of
 from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
@@ -168,7 +167,7 @@ class ModelList(BaseModel):
     data: list[ModelCard]
 
 
-def make_openai_router(answerer: Answerer, worker: Worker, max_attachments: int) -> APIRouter:
+def make_openai_router(answerer: Answerer, executor: Executor, max_attachments: int) -> APIRouter:
     """The routes of the protocol."""
     router = APIRouter(prefix="/v1", responses=ERRORS)
     card = ModelCard(id=MODEL, created=int(time.time()), owned_by=MODEL)
@@ -190,7 +189,7 @@ def make_openai_router(answerer: Answerer, worker: Worker, max_attachments: int)
         """Answer the last user message; ``trainmedic`` beside the choices holds the whole answer object."""
         ask = replace(body.question(max_attachments), owner=principal_of(request).id)
         unread = unread_parts(body.messages)
-        parts = answerer.stream(ask, trace_id_of(request), worker.run)
+        parts = answerer.stream(ask, trace_id_of(request), executor)
         if body.stream:
             # Only on request, as in the protocol: some clients fail on a chunk without choices.
             usage = body.stream_options is not None and body.stream_options.include_usage

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.evaluation.causes import share
-from trainmedic.service.evaluation.outside import GIVEN, Incident, Result, Scorer, mentions
+from trainmedic.ui.evaluation.causes import share
+from trainmedic.ui.evaluation.outside import GIVEN, Incident, Result, Scorer, mentions
 
 REPLIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

@@ -6,7 +6,7 @@ import argparse
 import sys
 from datetime import UTC, datetime
 
-from trainmedic.ui.cli.key import period
+from trainmedic.ui.cli.admin.key import period
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmedic.kb.threads.thread import Thread
-from trainmedic.service.evaluation.causes import Item
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.storage.history import ConfirmedTurn
+from trainmedic.ui.evaluation.causes import Item
 
 
 def own_items(confirmed: Sequence[ConfirmedTurn], threads: Sequence[Thread], knowledge: Knowledge) -> tuple[Item, ...]:

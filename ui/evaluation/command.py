@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trainmedic.service.advisor import Advisor
-    from trainmedic.service.evaluation.causes import Evaluation, Item
-    from trainmedic.service.evaluation.texts import TextFigures
+    from trainmedic.ui.evaluation.causes import Evaluation, Item
+    from trainmedic.ui.evaluation.texts import TextFigures
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,9 +45,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from trainmedic.kb.serialization import to_json
     from trainmedic.service.advisor import Advisor
-    from trainmedic.service.evaluation.causes import evaluate, misses, read_items, table
     from trainmedic.ui.cli._input import Unreadable
     from trainmedic.ui.cli._service import advisor_of
+    from trainmedic.ui.evaluation.causes import evaluate, misses, read_items, table
 
     if options.outside is not None:
         return _outside(options)
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         sys.stdout.write(table(evaluation))
         if texts is not None:
-            from trainmedic.service.evaluation.texts import text_table
+            from trainmedic.ui.evaluation.texts import text_table
 
             sys.stdout.write("\n" + text_table(texts))
     if options.misses:
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
 def _own(advisor: Advisor) -> list[Item]:
     """Raises `InvalidRequest` if nothing was resolved yet."""
     from trainmedic.kb.errors import InvalidRequest
-    from trainmedic.service.evaluation.own import own_items
+    from trainmedic.ui.evaluation.own import own_items
 
     history, store = advisor.memory.history, advisor.knowledge.threads
     confirmed = history.confirmed() if history is not None else ()
@@ -100,21 +100,21 @@ def _own(advisor: Advisor) -> list[Item]:
 
 def _outside(options: argparse.Namespace) -> int:
     """Every incident, asked in both languages."""
-    from trainmedic.service.evaluation.outside import (
+    from trainmedic.ui.cli._input import Unreadable
+    from trainmedic.ui.cli._service import advisor_of
+    from trainmedic.ui.evaluation.outside import (
         Scorer,
         ask_all,
         outside_table,
         read_incidents,
     )
-    from trainmedic.ui.cli._input import Unreadable
-    from trainmedic.ui.cli._service import advisor_of
 
     if not options.outside.exists():
         raise Unreadable(f"{options.outside} does not exist")
     advisor = advisor_of(options)
     incidents = read_incidents(options.outside)
     if options.fit is not None:
-        from trainmedic.service.evaluation.fit import fitted
+        from trainmedic.ui.evaluation.fit import fitted
 
         note = f"{len(incidents)} incidents of {options.outside.name}, knowledge {advisor.knowledge.cases.version}"
         options.fit.write_text(fitted(incidents, advisor, note), encoding="utf-8")
@@ -123,9 +123,9 @@ def _outside(options: argparse.Namespace) -> int:
     scorer = Scorer(advisor.knowledge.published)
     if options.replay:
         from trainmedic.service.advisor import Advisor
-        from trainmedic.service.evaluation.replay import replay, replay_table
         from trainmedic.service.storage.history import History
         from trainmedic.service.storage.memory import Memory
+        from trainmedic.ui.evaluation.replay import replay, replay_table
 
         remembering = Advisor(advisor.knowledge, advisor.read, Memory(History("sqlite://")))
         sys.stdout.write(replay_table(replay(incidents, remembering.ask, scorer, ("en", "zh"))))
@@ -144,9 +144,9 @@ def _with_model(options: argparse.Namespace, items: Sequence[Item], advisor: Adv
     import asyncio
 
     from trainmedic.kb.errors import InvalidSettings
-    from trainmedic.service.evaluation.texts import evaluate_texts
     from trainmedic.ui.app import build_model
     from trainmedic.ui.cli._service import settings_of
+    from trainmedic.ui.evaluation.texts import evaluate_texts
 
     settings = settings_of(options)
     if not settings.model_base_url:

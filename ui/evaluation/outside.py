@@ -22,7 +22,7 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.answer.schema import Answer, CauseView
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.evaluation.causes import Share, share
+from trainmedic.ui.evaluation.causes import Share, share
 
 Group = tuple[str, ...]
 Language = Literal["en", "zh"]

@@ -14,12 +14,12 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import T, final_answer
-from trainmedic.service.evaluation.causes import Evaluation, Item, Outcome, Share, evaluated, outcome_of, request_of
 from trainmedic.service.llm.chat import ChatModel, Completion, ModelError, ModelLimits, Piece
 from trainmedic.service.llm.prompts import build
 from trainmedic.service.llm.verified_text import grounding_of
 from trainmedic.service.llm.verify import verify
 from trainmedic.service.pipeline import Draft
+from trainmedic.ui.evaluation.causes import Evaluation, Item, Outcome, Share, evaluated, outcome_of, request_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,11 +19,11 @@ from trainmedic.ui.checking import examine
 from trainmedic.ui.client import Client, ServiceError
 from trainmedic.ui.present import text
 from trainmedic.ui.present.messages import messages
-from trainmedic.ui.watch.watcher import Diagnose
 
 if TYPE_CHECKING:
     from trainmedic.service.advisor import Advisor
 
+Diagnose = Callable[[Sequence[Attachment]], Answer]
 AnswerLanguage = Literal["auto", "en", "zh"]
 
 

@@ -1,0 +1,43 @@
+"""What lives next door to the core: entry points of five groups, imported when they are asked for.
+
+Our own are in pyproject.toml; another package adds its own in the same way. What an entry point names:
+
+`CHANNELS`   ``register_channel(app, context)``: adds its routes to the application, and `ui.context.during` adds what
+             runs beside the requests; does nothing if the settings do not ask for it
+`COMMANDS`   a module as those of `ui.cli`: a verb of the command line
+`SOURCES`    ``read(options)``: the items of a source of `ingest`
+`RENDERERS`  ``render(view, with_possible=…)``: the text of a report or an audit, for ``--format NAME`` beside our own
+`ENGINES`    ``open_engine(location, folder, dimension)``: stores the vectors of threads
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from trainmedic.kb.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+Group = Literal["channels", "commands", "sources", "renderers", "engines"]
+GROUPS: tuple[Group, ...] = get_args(Group)
+CHANNELS, COMMANDS, SOURCES, RENDERERS, ENGINES = GROUPS
+
+
+@cache
+def registered(group: Group) -> Mapping[str, EntryPoint]:
+    """The entry points of a group by name, sorted."""
+    from importlib.metadata import entry_points  # most checks need none of it
+
+    return {entry.name: entry for entry in sorted(entry_points(group=f"trainmedic.{group}"))}
+
+
+def load(group: Group, name: str) -> Any:
+    """What an entry point names. Raises `InvalidRequest` if there is none, `ImportError` without its packages."""
+    entry = registered(group).get(name)
+    if entry is None:
+        known = ", ".join(registered(group))
+        raise InvalidRequest(f"there is no {name!r} among the {group}", hint=f"one of: {known}")
+    return entry.load()

@@ -1,0 +1,1 @@
+"""The language model server on a machine with a GPU."""
