@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from trainmedic.ingest.drafts.build import Related, Summary, none_related, write_drafts
+from trainmedic.ingest.drafts.drafting import NO_CASES
 from trainmedic.ingest.items import Discussion, Item, Raw
 from trainmedic.ingest.threads.stages import Executor
 from trainmedic.ingest.threads.sync import Explain, SyncSummary, sync
+from trainmedic.kb.model.case import Case
 from trainmedic.kb.threads.store import ThreadStore
 
 MOST_DRAFTS = 500
@@ -18,10 +20,12 @@ MOST_DRAFTS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drafting:
-    """Where drafts are written. ``discussions``: a resolved discussion becomes one too."""
+    """Where drafts are written, and the published cases that they are held against, by id. ``discussions``: a resolved
+    discussion becomes one too."""
 
     folder: Path
     related: Related = none_related
+    cases: Mapping[str, Case] = NO_CASES
     discussions: bool = False
 
 
@@ -57,6 +61,7 @@ def run(
         drafting.folder,
         drafting.related,
         source=source,
+        cases=drafting.cases,
         complete=complete and not synced.summary.failures and wanted <= MOST_DRAFTS,
         gone=synced.deleted,
     )

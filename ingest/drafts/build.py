@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainmedic.ingest.drafts.copies import distinct
 from trainmedic.ingest.drafts.draft import Draft
-from trainmedic.ingest.drafts.drafting import draft_of
+from trainmedic.ingest.drafts.drafting import NO_CASES, draft_of
 from trainmedic.ingest.drafts.store import edited, load_drafts, write_draft, write_record
 from trainmedic.ingest.items import Document
 from trainmedic.ingest.personal import without_persons
 from trainmedic.ingest.read.clean import document, frequent
 from trainmedic.ingest.threads.facts import Facts
+from trainmedic.kb.model.case import Case
 
 Related = Callable[[Document], tuple[str, ...]]
 """Finds the published cases that an article is probably about."""
@@ -47,6 +48,7 @@ def write_drafts(
     related: Related = none_related,
     *,
     source: str = "",
+    cases: Mapping[str, Case] = NO_CASES,
     complete: bool = False,
     gone: Collection[str] = (),
 ) -> Summary:
@@ -83,6 +85,7 @@ def write_drafts(
                 key=facts.key,
                 digest=digest,
                 related=related(article),
+                cases=cases,
             )
             draft = write_draft(folder, replace(draft, id=before.id) if before else draft)
             (updated if before else written).append(draft)
