@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from trainmedic.ingest.drafts.build import Related, Summary, none_related, write_drafts
-from trainmedic.ingest.drafts.drafting import NO_CASES
 from trainmedic.ingest.items import Discussion, Item, Raw
 from trainmedic.ingest.threads.stages import Executor
 from trainmedic.ingest.threads.sync import Explain, SyncSummary, sync
@@ -20,12 +19,12 @@ MOST_DRAFTS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drafting:
-    """Where drafts are written, and the published cases that they are held against, by id. ``discussions``: a resolved
+    """Where drafts are written, and the published cases that they are held against. ``discussions``: a resolved
     discussion becomes one too."""
 
     folder: Path
     related: Related = none_related
-    cases: Mapping[str, Case] = NO_CASES
+    cases: tuple[Case, ...] = ()
     discussions: bool = False
 
 

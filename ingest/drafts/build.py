@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainmedic.ingest.drafts.copies import distinct
 from trainmedic.ingest.drafts.draft import Draft
-from trainmedic.ingest.drafts.drafting import NO_CASES, draft_of
+from trainmedic.ingest.drafts.drafting import draft_of
 from trainmedic.ingest.drafts.store import edited, load_drafts, write_draft, write_record
 from trainmedic.ingest.items import Document
 from trainmedic.ingest.personal import without_persons
@@ -48,7 +48,7 @@ def write_drafts(
     related: Related = none_related,
     *,
     source: str = "",
-    cases: Mapping[str, Case] = NO_CASES,
+    cases: Sequence[Case] = (),
     complete: bool = False,
     gone: Collection[str] = (),
 ) -> Summary:

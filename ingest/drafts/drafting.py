@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from trainmedic.ingest.drafts.draft import FIELDS, Draft, DraftField, Passage, article_lines
 from trainmedic.ingest.drafts.options import unknown_options
@@ -19,7 +18,6 @@ from trainmedic.kb.parse.pipeline import parse
 
 LONGEST_ERROR = 200
 """Code points of an error message that is searched for."""
-NO_CASES: Mapping[str, Case] = MappingProxyType({})
 
 
 def draft_of(
@@ -30,11 +28,11 @@ def draft_of(
     key: str = "",
     digest: str = "",
     related: Sequence[str] = (),
-    cases: Mapping[str, Case] = NO_CASES,
+    cases: Sequence[Case] = (),
 ) -> Draft:
     """``evidence`` is that of the document's `article_lines`, if they were read already. ``key`` and ``digest``
-    default to the document's origin and to the digest of its text. What is said is held against those ``cases``, by
-    id, that are ``related``."""
+    default to the document's origin and to the digest of its text. What is said is held against those ``cases``
+    that are ``related``."""
     evidence = evidence or parse("\n".join(article_lines(document.title, document.blocks)))
     key = key or document.url or document.origin
     fields = sorted(dict.fromkeys(_fields(evidence)), key=lambda field: FIELDS.index(field.name))

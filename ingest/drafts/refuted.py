@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -36,11 +36,11 @@ class _Statement:
     denied: bool
 
 
-def refuted(draft: Draft, cases: Mapping[str, Case]) -> Iterator[Mark]:
+def refuted(draft: Draft, cases: Sequence[Case]) -> Iterator[Mark]:
     """At most one mark a sentence: the refutation that it is most like, of the first case that has any."""
     language = "zh" if draft.language == "zh" else "en"
-    weights = _weights(tuple(r.claim.get(language) for case in cases.values() for r in case.refutations))
-    related = [case for name in draft.related if (case := cases.get(name)) is not None and _fits(case, draft)]
+    weights = _weights(tuple(r.claim.get(language) for case in cases for r in case.refutations))
+    related = [case for name in draft.related for case in cases if case.id == name and _fits(case, draft)]
     for section, number, line in prose_lines(draft.blocks):
         said = list(sentences(line, LEAST_SENTENCE)) if section != "no_help" else []
         for text, after in zip(said, (*said[1:], ""), strict=False):

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.ingest.reading import clean
 from tests.shipped import shipped_cases
 from trainmedic.ingest.drafts.draft import Draft
 from trainmedic.ingest.drafts.drafting import draft_of
+from trainmedic.ingest.drafts.store import load_drafts
 from trainmedic.ingest.items import Options
+from trainmedic.ingest.pipeline import Drafting, run
 from trainmedic.ingest.sources import source
+from trainmedic.ingest.threads.local import Local
+from trainmedic.kb.threads.store import ThreadStore
 
 WRITEUPS = Path(__file__).parent / "writeups"
 RELATED = {
@@ -33,8 +38,7 @@ RELATED = {
 def draft(name: str) -> Draft:
     (path,) = WRITEUPS.glob(f"*/{name}.*")
     (document,) = clean(list(source("folder")(Options(location=str(path)))))  # type: ignore[arg-type]
-    cases = {case.id: case for case in shipped_cases().published}
-    return draft_of(document, related=RELATED[name], cases=cases)
+    return draft_of(document, related=RELATED[name], cases=shipped_cases().published)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (WRITEUPS / "true").iterdir()))
@@ -64,6 +68,17 @@ def test_what_a_case_refutes_is_marked_with_its_line(name: str, page: str, lines
         assert (mark.statement, mark.why) in [(refuted.claim, refuted.why) for refuted in case.refutations]
         assert mark.statement is not None
         assert mark.reason("en") == f'{page} refutes "{mark.statement.en}": {mark.why.en}'
+
+
+def test_a_draft_on_disk_has_the_marks_of_the_cases_that_the_run_was_given(tmp_path: Path) -> None:
+    items = source("folder")(Options(location=str(WRITEUPS / "wrong" / "swift-rank.txt")))
+    drafting = Drafting(
+        folder=tmp_path, related=lambda document: RELATED["swift-rank"], cases=shipped_cases().published
+    )
+    embedder = Local(lambda texts: np.zeros((len(texts), 1), np.float32))
+    run("folder", items, ThreadStore(tmp_path / "threads", "encoder", 1), embedder, lambda vector: {}, drafting)
+    (stored,) = load_drafts(tmp_path)
+    assert stored.marks == draft("swift-rank").marks != ()
 
 
 def test_an_option_that_the_framework_does_not_have_is_marked_with_its_line() -> None:

@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         pipeline.Drafting(
             folder=options.out or drafts_folder(settings),
             related=_related(advisor),
-            cases={case.id: case for case in knowledge.cases.published},
+            cases=knowledge.cases.published,
             discussions=options.drafts or name == CHAT,
         ),
         progress,
