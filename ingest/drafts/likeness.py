@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib.resources import files
-from math import log
+from math import fsum, log
 
 from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.lazy import regex
 
 _WORDING = tomllib.loads(files(__package__).joinpath("wording.toml").read_text(encoding="utf-8"))
 _WORD = regex(r"[a-z0-9]+(?:[_.\-][a-z0-9]+)*|[\u4e00-\u9fff]+")
+TRUTHS = frozenset(("true", "false", "none"))
 _ENDINGS = ("ing", "ed", "es", "s", "e")
 _COMMON = frozenset(_WORDING["common"]["en"])
 _COMMON_ZH = frozenset(_WORDING["common"]["zh"])
@@ -43,7 +44,8 @@ class Weights:
         self._texts = len(sets)
 
     def of(self, words: Iterable[str]) -> float:
-        return sum(log((1 + self._texts) / (1 + self._counts[word])) + 0.1 for word in words)
+        # Exact, so that the order of a set does not matter.
+        return fsum(log((1 + self._texts) / (1 + self._counts[word])) + 0.1 for word in words)
 
     def coverage(self, claim: frozenset[str], sentence: frozenset[str]) -> float:
         """The share of the claim's weight that the sentence has."""
@@ -70,7 +72,7 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def _stem(word: str) -> str:
-    if word.isalpha() and word not in ("true", "false", "none"):
+    if word.isalpha() and word not in TRUTHS:
         return next(
             (word.removesuffix(end) for end in _ENDINGS if word.endswith(end) and len(word) > len(end) + 3), word
         )
@@ -89,6 +91,4 @@ def denies(text: str) -> bool:
 
 def figures_of(text: str) -> frozenset[str]:
     """The numbers, versions and truth values of a text, as `words_of` gives them; single digits say nothing."""
-    return frozenset(
-        word for word in words_of(text) if word in ("true", "false", "none") or (word[0].isdigit() and len(word) > 1)
-    )
+    return frozenset(word for word in words_of(text) if word in TRUTHS or (word[0].isdigit() and len(word) > 1))

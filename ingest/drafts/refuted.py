@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from trainmedic.ingest.drafts.draft import Draft, Mark, Passage
-from trainmedic.ingest.drafts.likeness import Weights, denies, figures_of, turns_of, words_of
+from trainmedic.ingest.drafts.likeness import TRUTHS, Weights, denies, figures_of, turns_of, words_of
 from trainmedic.ingest.drafts.sections import prose_lines
 from trainmedic.ingest.threads.summary import sentences
 from trainmedic.kb.model.case import Case, Refutation
@@ -29,6 +29,9 @@ SHORT = 40
 OWN = ("cause", "fix", "confirm")
 
 
+_weights = lru_cache(maxsize=4)(Weights)
+
+
 @dataclass(frozen=True, slots=True)
 class _Statement:
     text: str
@@ -42,7 +45,7 @@ def refuted(draft: Draft, cases: Sequence[Case]) -> Iterator[Mark]:
     weights = _weights(tuple(r.claim.get(language) for case in cases for r in case.refutations))
     related = [case for name in draft.related for case in cases if case.id == name and _fits(case, draft)]
     for section, number, line in prose_lines(draft.blocks):
-        said = list(sentences(line, LEAST_SENTENCE)) if section != "no_help" else []
+        said = list(sentences(line.removeprefix("- "), LEAST_SENTENCE)) if section != "no_help" else []
         for text, after in zip(said, (*said[1:], ""), strict=False):
             statement = _Statement(text, section, denies(text) or (len(after) < SHORT and denies(after)))
             for case in related:
@@ -52,11 +55,6 @@ def refuted(draft: Draft, cases: Sequence[Case]) -> Iterator[Mark]:
                     passage = Passage(first_line=number, last_line=number, text=text)
                     yield Mark(kind="refuted", claim=passage, page=case.id, statement=best.claim, why=best.why)
                     break
-
-
-@lru_cache(maxsize=4)
-def _weights(claims: tuple[str, ...]) -> Weights:
-    return Weights(claims)
 
 
 def _fits(case: Case, draft: Draft) -> bool:
@@ -72,35 +70,20 @@ def _fits(case: Case, draft: Draft) -> bool:
 
 def _refutation(said: _Statement, case: Case, weights: Weights, language: str, least: float) -> Refutation | None:
     """The refutation of the claim that the statement makes and is most like."""
-    words = words_of(said.text)
-    claims = [(r, words_of(r.claim.get(language))) for r in case.refutations if _claims(said, r, language)]
-    made = [
-        (weights.coverage(claim, words) + weights.likeness(claim, words), refutation)
-        for refutation, claim in claims
-        if weights.coverage(claim, words) >= _needed(said, refutation, language, least)
-        and (not least or len(claim) >= LEAST_WORDS)
-        and not _says_itself(case, refutation, words, weights, language)
-    ]
-    return max(made, key=lambda pair: pair[0])[1] if made else None
-
-
-def _claims(said: _Statement, refutation: Refutation, language: str) -> bool:
-    """Whether the statement neither denies what is claimed nor names another direction or truth value."""
-    claim = refutation.claim.get(language)
-    wanted, truths = turns_of(claim), figures_of(claim) & {"true", "false", "none"}
-    turns = not wanted or bool(wanted & turns_of(said.text))
-    return said.denied <= denies(claim) and turns and truths <= words_of(said.text)
-
-
-def _needed(said: _Statement, refutation: Refutation, language: str, least: float) -> float:
-    if figures_of(refutation.claim.get(language)) & words_of(said.text):
-        return max(COVERED_WITH_FIGURE, least)
-    return max(OBSERVED if said.section == "symptom" else COVERED, least)
-
-
-def _says_itself(case: Case, refutation: Refutation, words: frozenset[str], weights: Weights, language: str) -> bool:
-    """Whether the page says of its own case what the statement says: that is no contradiction of it."""
-    alike = weights.likeness(words_of(refutation.claim.get(language)), words)
-    texts = (*(case.section(name, language) for name in OWN), refutation.why.get(language))
-    own = (sentence for text in texts for sentence in sentences(text))
-    return any(weights.likeness(words_of(sentence), words) > alike for sentence in own)
+    best, most = None, 0.0
+    words, turns = words_of(said.text), turns_of(said.text)
+    for refutation in case.refutations:
+        text = refutation.claim.get(language)
+        claim, wanted, figures = words_of(text), turns_of(text), figures_of(text)
+        if said.denied > denies(text) or (wanted and not wanted & turns) or figures & TRUTHS - words:
+            continue
+        covered, likeness = weights.coverage(claim, words), weights.likeness(claim, words)
+        needed = COVERED_WITH_FIGURE if figures & words else OBSERVED if said.section == "symptom" else COVERED
+        if covered < max(needed, least) or (least and len(claim) < LEAST_WORDS) or covered + likeness <= most:
+            continue
+        # What the page itself says of its own case is no contradiction of it.
+        texts = (*(case.section(name, language) for name in OWN), refutation.why.get(language))
+        own = (words_of(sentence) for text in texts for sentence in sentences(text))
+        if all(weights.likeness(sentence, words) <= likeness for sentence in own):
+            best, most = refutation, covered + likeness
+    return best
