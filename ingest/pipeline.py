@@ -10,6 +10,7 @@ from trainmedic.ingest.drafts.build import Related, Summary, none_related, write
 from trainmedic.ingest.items import Discussion, Item, Raw
 from trainmedic.ingest.threads.stages import Executor
 from trainmedic.ingest.threads.sync import Explain, SyncSummary, sync
+from trainmedic.kb.model.case import Case
 from trainmedic.kb.threads.store import ThreadStore
 
 MOST_DRAFTS = 500
@@ -18,10 +19,12 @@ MOST_DRAFTS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drafting:
-    """Where drafts are written. ``discussions``: a resolved discussion becomes one too."""
+    """Where drafts are written, and the published cases that they are held against. ``discussions``: a resolved
+    discussion becomes one too."""
 
     folder: Path
     related: Related = none_related
+    cases: tuple[Case, ...] = ()
     discussions: bool = False
 
 
@@ -57,6 +60,7 @@ def run(
         drafting.folder,
         drafting.related,
         source=source,
+        cases=drafting.cases,
         complete=complete and not synced.summary.failures and wanted <= MOST_DRAFTS,
         gone=synced.deleted,
     )

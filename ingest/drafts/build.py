@@ -14,6 +14,7 @@ from trainmedic.ingest.items import Document
 from trainmedic.ingest.personal import without_persons
 from trainmedic.ingest.read.clean import document, frequent
 from trainmedic.ingest.threads.facts import Facts
+from trainmedic.kb.model.case import Case
 
 Related = Callable[[Document], tuple[str, ...]]
 """Finds the published cases that an article is probably about."""
@@ -47,6 +48,7 @@ def write_drafts(
     related: Related = none_related,
     *,
     source: str = "",
+    cases: Sequence[Case] = (),
     complete: bool = False,
     gone: Collection[str] = (),
 ) -> Summary:
@@ -83,6 +85,7 @@ def write_drafts(
                 key=facts.key,
                 digest=digest,
                 related=related(article),
+                cases=cases,
             )
             draft = write_draft(folder, replace(draft, id=before.id) if before else draft)
             (updated if before else written).append(draft)

@@ -1,4 +1,4 @@
-"""A draft case: the cleaned write-up, the facts that the parser read in it, and options that nothing has.
+"""A draft case: the cleaned write-up, the facts that the parser read in it, and what of it contradicts the knowledge.
 
 Line numbers are those of `Draft.lines`: the title is line 1, and code stands between fences.
 """
@@ -38,12 +38,18 @@ class DraftField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """An option that the write-up recommends although its framework has none of this name. ``page`` is
-    ``option:<framework>:<name>``."""
+    """A claim of the write-up that the knowledge contradicts. ``page`` is the id of a case that refutes it, in the
+    words of ``statement``, or ``option:<framework>:<name>`` for advice to set an option that its framework lacks."""
 
+    kind: Literal["refuted", "option"]
     claim: Passage
     page: str
     why: Text
+    statement: Text | None = None
+
+    def reason(self, language: str) -> str:
+        refutes = f' refutes "{self.statement.get(language)}"' if self.statement is not None else ""
+        return f"{self.page}{refutes}: {self.why.get(language)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

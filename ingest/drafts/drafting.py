@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from trainmedic.ingest.drafts.draft import FIELDS, Draft, DraftField, Passage, article_lines
 from trainmedic.ingest.drafts.options import unknown_options
+from trainmedic.ingest.drafts.refuted import refuted
 from trainmedic.ingest.drafts.store import KEY_DIGITS, digest_of
 from trainmedic.ingest.items import Document
+from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.parse.pipeline import parse
@@ -25,13 +28,15 @@ def draft_of(
     key: str = "",
     digest: str = "",
     related: Sequence[str] = (),
+    cases: Sequence[Case] = (),
 ) -> Draft:
     """``evidence`` is that of the document's `article_lines`, if they were read already. ``key`` and ``digest``
-    default to the document's origin and to the digest of its text."""
+    default to the document's origin and to the digest of its text. What is said is held against those ``cases``
+    that are ``related``."""
     evidence = evidence or parse("\n".join(article_lines(document.title, document.blocks)))
     key = key or document.url or document.origin
     fields = sorted(dict.fromkeys(_fields(evidence)), key=lambda field: FIELDS.index(field.name))
-    return Draft(
+    draft = Draft(
         id=_identity(document.title, evidence, f"{source}\0{key}"),
         title=document.title,
         origin=document.origin,
@@ -42,9 +47,10 @@ def draft_of(
         digest=digest or digest_of(document.text),
         blocks=document.blocks,
         fields=tuple(fields),
-        marks=tuple(unknown_options(document.blocks, evidence)),
         related=tuple(related),
     )
+    marks = dict.fromkeys((*refuted(draft, cases), *unknown_options(document.blocks, evidence)))
+    return replace(draft, marks=tuple(sorted(marks, key=lambda mark: (mark.claim.first_line, mark.claim.text))))
 
 
 def _fields(evidence: Evidence) -> Iterator[DraftField]:

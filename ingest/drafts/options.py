@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from trainmedic.ingest.drafts.draft import Mark, Passage, block_lines
-from trainmedic.ingest.drafts.sections import by_section
+from trainmedic.ingest.drafts.draft import Mark, Passage
+from trainmedic.ingest.drafts.sections import prose_lines
 from trainmedic.ingest.items import Block
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.profiles import title
@@ -25,18 +25,13 @@ def unknown_options(blocks: Sequence[Block], evidence: Evidence) -> Iterator[Mar
         return
     version = evidence.versions.get(framework)
     release = str(version.exact) if version is not None and version.exact is not None else None
-    first = 2  # the title is line 1
-    for section, block in by_section(blocks):
-        lines = block_lines(block)
-        if section == "fix" and block.kind in ("text", "item"):
-            for number, line in enumerate(lines, first):
-                for match in _OPTION.finditer(line):
-                    name = (match["flag"] or match["name"]).replace("-", "_")
-                    why = _unknown(framework, release, name)
-                    if why is not None:
-                        passage = Passage(first_line=number, last_line=number, text=line)
-                        yield Mark(claim=passage, page=f"option:{framework}:{name}", why=why)
-        first += len(lines)
+    for section, number, line in prose_lines(blocks):
+        for match in _OPTION.finditer(line) if section == "fix" else ():
+            name = (match["flag"] or match["name"]).replace("-", "_")
+            why = _unknown(framework, release, name)
+            if why is not None:
+                passage = Passage(first_line=number, last_line=number, text=line)
+                yield Mark(kind="option", claim=passage, page=f"option:{framework}:{name}", why=why)
 
 
 def _unknown(framework: str, release: str | None, name: str) -> Text | None:

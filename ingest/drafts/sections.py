@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from trainmedic.ingest.drafts.draft import block_lines
 from trainmedic.ingest.items import Block
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
@@ -45,3 +46,13 @@ def by_section(blocks: Sequence[Block]) -> Iterator[tuple[str, Block]]:
         if block.kind == "heading":
             section = section_of(block.text) or section
         yield section, block
+
+
+def prose_lines(blocks: Sequence[Block]) -> Iterator[tuple[str, int, str]]:
+    """Each line of text and lists with its section and its number in `Draft.lines`."""
+    first = 2  # the title is line 1
+    for section, block in by_section(blocks):
+        lines = block_lines(block)
+        if block.kind in ("text", "item"):
+            yield from ((section, number, line) for number, line in enumerate(lines, first))
+        first += len(lines)

@@ -84,6 +84,7 @@ def run(options: argparse.Namespace) -> int:
         pipeline.Drafting(
             folder=options.out or drafts_folder(settings),
             related=_related(advisor),
+            cases=knowledge.cases.published,
             discussions=options.drafts or name == CHAT,
         ),
         progress,
@@ -127,12 +128,12 @@ def _related(advisor: Advisor) -> Related:
 
 
 def _lines(draft: Draft) -> Iterator[str]:
-    """The draft, and each option that its framework does not have with the line that names it."""
+    """The draft, and each claim that the knowledge contradicts with its line."""
     about = f"  (about {', '.join(draft.related)}?)" if draft.related else ""
     yield f"{draft.origin} → {draft.id}{about}"
     for mark in draft.marks:
         yield f"  line {mark.claim.first_line}: {mark.claim.text}"
-        yield f"    {mark.page}: {mark.why.get(draft.language)}"
+        yield f"    {mark.reason(draft.language)}"
 
 
 def _write(threads: SyncSummary, drafts: Summary, *, as_json: bool) -> None:

@@ -127,7 +127,7 @@ def _lines(entry: Entry) -> Iterator[str]:
         yield f"  {field.name}: {field.value}  (line {places})"
     for mark in draft.marks:
         yield f"line {mark.claim.first_line}: {mark.claim.text}"
-        yield f"  {mark.page}: {mark.why.get(draft.language)}"
+        yield f"  {mark.reason(draft.language)}"
     for duplicate in entry.duplicates:
         yield f"like {duplicate.of} {duplicate.id} ({duplicate.share:.0%})"
     for problem in entry.problems:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -13,9 +14,11 @@ from pydantic import SecretStr
 from starlette.testclient import TestClient
 
 from tests.ingest.reading import build
-from trainmedic.ingest.drafts.store import load_drafts
+from trainmedic.ingest.drafts.draft import Mark, Passage
+from trainmedic.ingest.drafts.store import load_drafts, write_record
 from trainmedic.ingest.items import Raw
 from trainmedic.ingest.review.state import load_review
+from trainmedic.kb.model.report import Text
 from trainmedic.service.access.audit_log import AuditLog
 from trainmedic.service.access.gate import Gate
 from trainmedic.service.access.keys import SessionStore
@@ -136,6 +139,26 @@ def test_what_a_curator_does_is_in_the_audit_log(client: Open, draft_id: str) ->
         ("review draft", "", "404"),
     ]
     assert {entry.name for entry in found} == {"admin key of the settings"}
+
+
+def test_a_claim_that_a_case_refutes_is_shown_with_its_line_and_leads_to_the_case(
+    client: Open, settings: Settings, draft_id: str
+) -> None:
+    folder = drafts_folder(settings)
+    (made,) = load_drafts(folder)
+    mark = Mark(
+        kind="refuted",
+        claim=Passage(first_line=9, last_line=9, text="Lower the <rate>."),
+        page=BUILT_IN,
+        why=Text(en="It is NaN before any update.", zh="更新前已是 NaN。"),
+        statement=Text(en="A lower rate helps.", zh="降低学习率。"),
+    )
+    write_record(folder, replace(made, marks=(mark,)))
+    page = client().get(f"/review/{draft_id}").text
+    assert "<q>Lower the &lt;rate&gt;.</q>" in page
+    assert words("en")["review_line"].format(line=9) in page
+    assert f'?case={BUILT_IN}">{BUILT_IN}</a>: <q>A lower rate helps.</q> It is NaN before any update.' in page
+    assert "<td>1</td>" in client().get("/review/").text
 
 
 def test_nothing_of_a_write_up_is_markup_on_the_page(client: Open, draft_id: str) -> None:
