@@ -18,10 +18,10 @@ import httpx
 from fastapi import FastAPI
 
 from tests.live import Live
+from tests.openai_app import openai_app
 from tests.vllm.server import HOST, free_port
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.agent.assistant import Assistant
-from trainmedic.service.api.app import create_app
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_model
 
@@ -71,7 +71,7 @@ def served(advisor: Advisor, settings: Settings) -> Iterator[str]:
     """The application over this advisor, with the model of the settings if any, on a free port; its address."""
     model = build_model(settings) if settings.model_base_url else None
     assistant, probes = (Assistant(advisor, model), {"model": model.probe}) if model else (None, {})
-    app = create_app(advisor, settings, probes, assistant)
+    app = openai_app(advisor, settings, assistant, probes=probes)
     usual = app.router.lifespan_context
 
     @asynccontextmanager
