@@ -8,7 +8,8 @@ from importlib import import_module
 
 import pytest
 
-import trainmedic
+import trainmedic.kb
+import trainmedic.service
 from trainmedic.kb import lazy
 from trainmedic.kb.lazy import regex
 
@@ -38,8 +39,8 @@ def test_a_pattern_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_pattern_of_the_package_compiles() -> None:
     checked = 0
-    for package in ("kb", "service"):
-        for module in pkgutil.walk_packages([f"{trainmedic.__path__[0]}/{package}"], f"trainmedic.{package}."):
+    for package in (trainmedic.kb, trainmedic.service):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if ".rules." in module.name or module.name.endswith(".migrations.env"):  # run by rules and by alembic
                 continue
             for value in vars(import_module(module.name)).values():
