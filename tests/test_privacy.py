@@ -123,7 +123,7 @@ def test_a_channel_is_told_of_a_run_without_names(kept: Advisor) -> None:
 
 def test_nothing_of_a_deleted_conversation_is_left_in_the_files_of_the_database(kept: Advisor, tmp_path: Path) -> None:
     files = [{"name": f"{WORD}.sh", "content": f"# {WORD}\n{KTO_SINGLE}"}]
-    with TestClient(create_app(kept, Settings())) as client:
+    with TestClient(create_app(kept, Settings()), client=("127.0.0.1", 1)) as client:
         asked = client.post("/v1/ask", json={"question": f"kto loss is nan {WORD}", "attachments": files}).json()
         ids = {"conversation_id": asked["conversation_id"]}
         client.post("/v1/ask", json={"question": f"and with {WORD}?", **ids})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from trainmedic.kb.comparison.curve_comparison import CurveParting
 from trainmedic.kb.comparison.run_diff import Side, diff_runs
@@ -14,7 +15,9 @@ from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import CurveView, DifferenceView, DiffView, Section, TwoRunsView
 from trainmedic.service.answer.series import series_views
 from trainmedic.service.answer.views import finding_view, receipt_view, run_view, signal_view
-from trainmedic.service.pipeline import Draft
+
+if TYPE_CHECKING:  # `trainmedic diff` needs no search
+    from trainmedic.service.pipeline import Draft
 
 Sections = tuple[Section, ...]
 MOST_SHOWN = 5

@@ -288,7 +288,7 @@ def test_keys_have_budgets_of_their_own_and_a_keys_own_limit_replaces_the_settin
     served = serve(advisor, engine, keys, rate_limit="2/hour")
     first, second, generous = served.client(), served.client(), served.client(rate_limit="5/hour")
     for client, allowed in ((first, 2), (second, 2), (generous, 5)):
-        statuses = [client.get("/v1/models").status_code for _ in range(allowed + 1)]
+        statuses = [client.get("/v1/cases").status_code for _ in range(allowed + 1)]
         assert statuses == [200] * allowed + [429]
 
 
@@ -339,14 +339,14 @@ def test_wrong_keys_use_up_the_attempts_of_an_address_but_not_those_of_its_neigh
 ) -> None:
     served = serve(advisor, engine, keys, rate_limit_login="2/hour", api_keys="guessable")
     regular = served.client(secret="guessable")
-    assert regular.get("/v1/models").status_code == 200
-    guesses = [served.client(secret=f"guess-{number}").get("/v1/models").status_code for number in range(3)]
+    assert regular.get("/v1/cases").status_code == 200
+    guesses = [served.client(secret=f"guess-{number}").get("/v1/cases").status_code for number in range(3)]
     assert guesses == [401, 401, 429]
-    assert regular.get("/v1/models").status_code == 200, "whoever had the key before is not locked out"
+    assert regular.get("/v1/cases").status_code == 200, "whoever had the key before is not locked out"
     stranger = served.client(secret="guessable", address="10.0.0.2")
-    assert [served.client(secret="x", address="10.0.0.2").get("/v1/models").status_code for _ in range(2)] == [401] * 2
-    assert stranger.get("/v1/models").status_code == 429, "a right guess is not told from a wrong one"
-    assert served.client(address="10.0.0.2").get("/v1/models").status_code == 200, "a stored key cannot be guessed"
+    assert [served.client(secret="x", address="10.0.0.2").get("/v1/cases").status_code for _ in range(2)] == [401] * 2
+    assert stranger.get("/v1/cases").status_code == 429, "a right guess is not told from a wrong one"
+    assert served.client(address="10.0.0.2").get("/v1/cases").status_code == 200, "a stored key cannot be guessed"
 
 
 def test_only_a_trusted_proxy_is_believed_about_the_clients_address(
@@ -365,7 +365,7 @@ def test_a_forwarded_header_of_nobody_in_particular_is_ignored_with_one_warning(
     served = serve(advisor, engine, keys, rate_limit_login="2/hour")
     client = TestClient(served.app, client=("127.0.0.1", 1))
     guesses = [
-        client.get("/v1/models", headers={"authorization": "Bearer x", "x-forwarded-for": f"9.9.9.{number}"})
+        client.get("/v1/cases", headers={"authorization": "Bearer x", "x-forwarded-for": f"9.9.9.{number}"})
         for number in range(4)
     ]
     assert [guess.status_code for guess in guesses] == [401, 401, 429, 429]
@@ -380,7 +380,7 @@ def test_wrong_keys_through_one_proxy_are_counted_together_and_the_audit_log_nam
     gate = Gate(settings, Access(settings, KeyStore(engine)), audit_log=audit_log)
     client = TestClient(create_app(advisor, settings, gate=gate), client=("127.0.0.1", 1))
     guesses = [
-        client.get("/v1/models", headers={"authorization": "Bearer x", "x-forwarded-for": f"9.9.9.{number}"})
+        client.get("/v1/cases", headers={"authorization": "Bearer x", "x-forwarded-for": f"9.9.9.{number}"})
         for number in range(PEER_FACTOR + 1)
     ]
     assert [guess.status_code for guess in guesses] == [401] * PEER_FACTOR + [429]
@@ -390,8 +390,8 @@ def test_wrong_keys_through_one_proxy_are_counted_together_and_the_audit_log_nam
 def test_ones_own_machine_is_not_limited_on_a_service_without_keys(advisor: Advisor) -> None:
     app = create_app(advisor, Settings(rate_limit="1/hour", trusted_proxies=""))
     here = TestClient(app, client=("127.0.0.1", 1))
-    assert [here.get("/v1/models").status_code for _ in range(3)] == [200] * 3
-    proxied = [here.get("/v1/models", headers={"x-forwarded-for": "10.0.0.1"}).status_code for _ in range(2)]
+    assert [here.get("/v1/cases").status_code for _ in range(3)] == [200] * 3
+    proxied = [here.get("/v1/cases", headers={"x-forwarded-for": "10.0.0.1"}).status_code for _ in range(2)]
     assert proxied == [200, 429]
 
 

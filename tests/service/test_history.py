@@ -145,6 +145,8 @@ def test_a_history_survives_being_opened_again(database: str) -> None:
 WRITER = """
 import sys
 from itertools import count
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.storage.history import History
 history = History(sys.argv[1])
 pasted = (Attachment(name="log", content="x" * 100_000),)

@@ -98,6 +98,9 @@ from pathlib import Path
 for name in ("mcp", "slack_bolt", "slack_sdk", "aiohttp", "bs4", "markitdown"):
     sys.modules[name] = None  # importing it fails, as without the extra
 from fastapi.testclient import TestClient
+from trainmedic.service.settings import Settings
+from trainmedic.ui.app import build_app
+from trainmedic.ui.cli import main
 with TestClient(build_app(Settings(data_dir=Path(sys.argv[1])))) as client:
     assert client.post("/v1/ask", json={"question": "KTO loss is nan"}).status_code == 200
     assert client.post("/mcp", json={}).json()["error"]["hint"] == "pip install 'trainmedic[mcp]'"
