@@ -198,6 +198,12 @@ sys.exit(42 if ending else 0)
 """A trainer that saves at a signal, stops gently at an interrupt, and notes what it receives."""
 
 
+def none_ignored() -> None:
+    """Undo what a shell sets for jobs in the background, and nohup for its own."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Watched:
     """A watched command in a process group of its own."""
 
@@ -214,6 +220,7 @@ class Watched:
             stderr=subprocess.PIPE,
             start_new_session=True,
             env=environment,
+            preexec_fn=none_ignored,
         )
         assert self.process.stdout is not None
         # Unbuffered: the line is there long before the end.
