@@ -41,6 +41,7 @@ def errors(text: str) -> list[tuple[str, str]]:
         ("\x1b[36m(TaskRunner pid=99)\x1b[0m ValueError: 10 must be divisible by 8", "ValueError",
          "10 must be divisible by 8"),
         ("E       RuntimeError: boom", "RuntimeError", "boom"),
+        ("since then `ValueError: never closed again", "ValueError", "never closed again"),
     ],
 )  # fmt: skip
 def test_a_quoted_error_has_its_type_and_message(text: str, exception: str, message: str) -> None:
