@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +19,7 @@ MARGIN_S = 300
 """A token is renewed so long before its end: Feishu issues a new one only in the last half hour of the old one."""
 
 
-class PlatformApi:
+class PlatformApi(ABC):
     """What the channels of several platforms share; each knows how its tokens are issued."""
 
     platform = ""
@@ -33,9 +34,9 @@ class PlatformApi:
     async def aclose(self) -> None:
         await self._client.aclose()
 
+    @abstractmethod
     async def _issued(self) -> tuple[str, int]:
         """A token and its life in seconds. Raises `ChannelFailed`."""
-        raise NotImplementedError
 
     async def _access_token(self) -> str:
         async with self._issuing:
