@@ -17,7 +17,7 @@ from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.patches import with_patches
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
-from trainmedic.kb.identities import identities_of, mask_identities
+from trainmedic.kb.model.case import Verdict
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report
@@ -36,8 +36,8 @@ from trainmedic.service.ranking.defects import defects_beside
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
 from trainmedic.service.ranking.features import Candidate, Context, said_concepts
 from trainmedic.service.ranking.follow_up import as_it_is_now, changed, not_ruled_out
+from trainmedic.service.ranking.judgement import Judgement
 from trainmedic.service.ranking.knowledge import Knowledge
-from trainmedic.service.ranking.reranked import Choice, reranked
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.ranking.similar import shown, similar_threads
 
@@ -62,7 +62,8 @@ class Draft:
     ``supposed`` is what the rules say of a change that the question only supposes, ``changes`` the difference to the
     previous answer. ``printed`` are messages of frameworks in the evidence, ``similar`` reports of others, ``defects``
     those of the installed packages to show beside the causes, ``sightings`` how many earlier conversations
-    were about the same failure and the day of the last. ``recalled``: all stored turns could be read.
+    were about the same failure and the day of the last. ``recalled``: all stored turns could be read. ``judgement`` is
+    a model's, which decides over the diagnosis of the program.
     """
 
     id: str
@@ -84,6 +85,11 @@ class Draft:
     recalled: bool = True
     embedded_percent: int = 0
     timings_ms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    judgement: Judgement | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.judgement.verdict if self.judgement is not None else self.diagnosis.verdict
 
     @property
     def earlier(self) -> tuple[Turn, ...]:
@@ -104,18 +110,6 @@ class Draft:
             continues=any(turn.answer_id for turn in self.message.turns),
         )
 
-    def reordered(self, choices: Sequence[Choice]) -> Draft:
-        """The draft with a model's valid choices first (see `service.ranking.reranked`): as many causes as before, and
-        the same verdict."""
-        evidence = self.context.evidence
-        texts = (evidence.question, *(source.text for source in evidence.sources))
-        # The model has seen them without the names of people and machines.
-        known = identities_of(texts)
-        lines = [line for text in texts for seen in (text, mask_identities(text, known)) for line in seen.splitlines()]
-        differential = reranked(self.diagnosis.differential, choices, lines)
-        causes = differential.causes[: len(self.diagnosis.causes)]
-        return replace(self, diagnosis=replace(self.diagnosis, differential=differential, causes=causes))
-
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
@@ -124,8 +118,7 @@ class Pipeline:
     knowledge: Knowledge
     read: Read
 
-    def draft(self, request: Ask, turns: Sequence[Turn] = (), *, restated: str = "") -> Draft:
-        """``restated`` is the question in other words, searched for beside the user's own."""
+    def draft(self, request: Ask, turns: Sequence[Turn] = ()) -> Draft:
         watch = Stopwatch()
         runs = two_runs(request.question, request.attachments)
         attachments = runs.fails if runs is not None else request.attachments
@@ -134,7 +127,7 @@ class Pipeline:
             turns = self._with_outcome(turns, request.top_k)
             message = self.message(request.question, attachments, turns)
         watch.lap("parse")
-        candidates, context = self._look_up(message, watch, restated)
+        candidates, context = self._look_up(message, watch)
         changes = changed(message, context, turns, self.message, self.knowledge, self.read)
         if changes is not None:
             candidates = not_ruled_out(candidates, changes, self.knowledge)
@@ -182,7 +175,7 @@ class Pipeline:
             query, known.index, known.embedder, top_k=CANDIDATES, cases=known.published, leave_out=leave_out
         )
 
-    def _look_up(self, message: Message, watch: Stopwatch, restated: str = "") -> tuple[tuple[Candidate, ...], Context]:
+    def _look_up(self, message: Message, watch: Stopwatch) -> tuple[tuple[Candidate, ...], Context]:
         known = self.knowledge
         evidence = as_it_is_now(message, known, self.read)
         intent = understand(
@@ -196,8 +189,7 @@ class Pipeline:
         book = FactBook(evidence, said_concepts(intent))
         report = self.check(evidence, book)
         watch.lap("rules")
-        text = f"{intent.text}\n{restated}" if restated else intent.text
-        query = build_query(evidence, report, text, glossary=known.glossary)
+        query = build_query(evidence, report, intent.text, glossary=known.glossary)
         leave_out = impossible_defects(evidence, intent, known)
         hits = self.hits(query, leave_out)
         watch.lap("retrieve")

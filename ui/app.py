@@ -152,9 +152,9 @@ def answerer_of(settings: Settings, advisor: Advisor, model: ChatModel | None) -
     """The template, or the model over it."""
     if model is None:
         return TemplateAnswerer(advisor)
-    from trainmedic.service.agent.assistant import Assistant
+    from trainmedic.service.diagnosis.assistant import Assistant
 
-    return Assistant(advisor, model, restate=settings.model_restate, rerank=settings.model_rerank)
+    return Assistant(advisor, model)
 
 
 def build_app(settings: Settings) -> FastAPI:

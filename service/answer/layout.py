@@ -7,20 +7,19 @@ are filled, in the order of the text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
 from trainmedic.kb.model.report import Finding
 from trainmedic.service.answer import passages
 from trainmedic.service.answer.checkup import checkup
-from trainmedic.service.answer.citations import Citations, with_markers
+from trainmedic.service.answer.citations import Citations
 from trainmedic.service.answer.error_messages import messages_section
 from trainmedic.service.answer.follow_up import changes_section, short_reply
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.passages import CAUSE_WORDS, Sections, cited, headed, hidden, listing, plain
 from trainmedic.service.answer.run_diff import differences
-from trainmedic.service.answer.schema import Citation, Section
+from trainmedic.service.answer.schema import Section
 from trainmedic.service.answer.similar import similar_section
 from trainmedic.service.answer.text import fold, part, split
 from trainmedic.service.answer.views import grouped
@@ -228,10 +227,6 @@ def patch_urgent(page: Page) -> Sections:
     return page.patch(page.urgent, words=False)
 
 
-def patch_proofs(page: Page) -> Sections:
-    return page.patch(page.proofs)
-
-
 def patch_faults(page: Page) -> Sections:
     """One patch for all faults, where there is one."""
     repair = page.context.report.repair
@@ -240,10 +235,6 @@ def patch_faults(page: Page) -> Sections:
     note = page.says("one_patch", count=len(grouped(page.urgent)))
     diff = passages.diff(repair.patch, repair.clears, repair.appears, page.context, page.citations)
     return page.headed("patch", (*plain("change", note), *diff))
-
-
-def names(page: Page) -> Sections:
-    return passages.names(page.subject.case, page.context, page.language) if page.subject is not None else ()
 
 
 def refuted(page: Page) -> Sections:
@@ -307,8 +298,6 @@ LAYOUT: Mapping[str, Sequence[Slot]] = {
 """By `kind_of`, between the beginning and the end."""
 ASKING: Sequence[Slot] = (first_asks, others, folded, more_asks, listed)
 ENDING: Sequence[Slot] = (folded, others, asks, listed)
-WRITTEN: Sequence[Slot] = (names, patch_proofs, folded, patch_unproven, others, asks, listed)
-"""After a model's explanation of the first cause."""
 
 
 def kind_of(draft: Draft, faults: Sequence[Finding]) -> str:
@@ -341,33 +330,6 @@ def composed(draft: Draft, citations: Citations) -> Sections:
         sections = _with_messages(sections, draft, citations)
         sections = (*sections, *similar_section(draft.similar, language))
     return _with_differences(sections, draft, language)
-
-
-def written(draft: Draft, citations: Citations, text: Section) -> Sections:
-    """A model's text between the program's own sections."""
-    page = Page(draft, citations, next(iter(draft.diagnosis.causes), None))
-    before = beginning(draft, citations)
-    citations.use(text.markers)
-    printed = messages_section(draft.printed, draft.knowledge.published, citations, citations.language)
-    _, more = differences(draft, citations.language)
-    after = (*_filled(page, WRITTEN), *printed, *similar_section(draft.similar, citations.language), *more)
-    return (*before, text, *sorted(after, key=lambda section: section.folded))
-
-
-def appended(draft: Draft, citations: Citations, text: Section, sources: Sequence[Citation]) -> Sections:
-    """A model's text after the program's own, which names no cause; its sources are numbered anew."""
-    sections = composed(draft, citations)
-    cited = {source.marker: source for source in sources}
-    numbers = {marker: citations.cite(cited[marker]) for marker in text.markers}
-    body = with_markers(text.body, {marker: f"[{number}]" for marker, number in numbers.items()})
-    added = Section(kind="added", body=messages("added", citations.language))
-    return (*sections, added, replace(text, body=body, markers=tuple(numbers.values())))
-
-
-def beginning(draft: Draft, citations: Citations) -> Sections:
-    """The sections before a text that a model writes."""
-    page = Page(draft, citations)
-    return (*_filled(page, BEGINNING), *differences(draft, citations.language)[0])
 
 
 def repeats(draft: Draft) -> bool:

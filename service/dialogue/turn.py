@@ -21,6 +21,8 @@ class Turn:
     answer_id: str
     verdict: str
     causes: tuple[str, ...]
+    said: str = ""
+    """The title of the cause that it was answered with."""
 
 
 def turn_of(
@@ -30,6 +32,7 @@ def turn_of(
     answer_id: str = "",
     verdict: str = "",
     causes: tuple[str, ...] = (),
+    said: str = "",
 ) -> Turn:
     """A turn of masked texts, cut to `MAX_STORED`."""
     return Turn(
@@ -38,6 +41,7 @@ def turn_of(
         answer_id=answer_id,
         verdict=verdict,
         causes=causes,
+        said=said,
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -239,11 +240,17 @@ class ChatModel:
         yield completion  # after the slot was given back
 
     async def structured(
-        self, messages: Sequence[Message], form: type[Form], *, max_tokens: int, within_s: float | None = None
+        self,
+        messages: Sequence[Message | BaseMessage],
+        form: type[Form],
+        *,
+        max_tokens: int,
+        within_s: float | None = None,
+        usage: Counter[str] | None = None,
     ) -> Form:
         """One answer in the shape of ``form``, whose schema the endpoint enforces and this validates. Not retried.
 
-        Raises `ModelError`.
+        Adds the tokens used to ``usage``. Raises `ModelError`.
         """
         schema = {"name": form.__name__, "schema": form.model_json_schema(), "strict": True}
         bound: dict[str, Any] = {
@@ -262,6 +269,8 @@ class ChatModel:
                                 record.heard(answer)
                     self._answered(variant)
                     text = text_of(answer)
+                    if usage is not None:
+                        usage.update(usage_of(answer) or {})
                     break
                 except ModelError as failure:
                     if not self._may_drop(variant, failure):

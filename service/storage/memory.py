@@ -159,13 +159,15 @@ def _store(history: History, asked: Asked, answer: Answer) -> None:
         answer_id=answer.id,
         verdict=answer.verdict,
         causes=tuple(cause.case_id for cause in answer.causes),
+        said=answer.causes[0].title if answer.causes else "",
     )
+    known = tuple(cause.case_id for cause in answer.causes[:1] if cause.origin == "known")
     history.add(
         answer.conversation_id,
         turn,
         (answer.kb_version, answer.ruleset_version, asked.index_id),
         answer=to_json_once(answer),
-        fingerprint=fingerprint(asked.evidence, _committed(answer.verdict, turn.causes)),
+        fingerprint=fingerprint(asked.evidence, _committed(answer.verdict, known)),
         owner=asked.owner,
         continues=asked.continues,
     )

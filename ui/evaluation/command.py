@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from trainmedic.service.advisor import Advisor
     from trainmedic.ui.evaluation.causes import Evaluation, Item
-    from trainmedic.ui.evaluation.texts import TextFigures
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +73,6 @@ def run(options: argparse.Namespace) -> int:
     else:
         sys.stdout.write(table(evaluation))
         if texts is not None:
-            from trainmedic.ui.evaluation.texts import text_table
 
             sys.stdout.write("\n" + text_table(texts))
     if options.misses:
@@ -139,24 +137,20 @@ def _outside(options: argparse.Namespace) -> int:
     return 0
 
 
-def _with_model(options: argparse.Namespace, items: Sequence[Item], advisor: Advisor) -> tuple[Evaluation, TextFigures]:
     """Raises `InvalidSettings` if no model is configured."""
     import asyncio
 
     from trainmedic.kb.errors import InvalidSettings
     from trainmedic.ui.app import build_model
     from trainmedic.ui.cli._service import settings_of
-    from trainmedic.ui.evaluation.texts import evaluate_texts
 
     settings = settings_of(options)
     if not settings.model_base_url:
         raise InvalidSettings("--llm needs a language model", hint="set TRAINMEDIC_MODEL_BASE_URL")
 
-    async def measure() -> tuple[Evaluation, TextFigures]:
         model = build_model(settings)
         try:
             parallel, restate = max(1, options.parallel), settings.model_restate
-            return await evaluate_texts(items, advisor, model, parallel=parallel, restate=restate)
         finally:
             await model.aclose()
 
