@@ -26,8 +26,8 @@ from trainmedic.service.ranking.diagnose import relevant
 from trainmedic.service.ranking.features import finding_weight
 from trainmedic.service.ranking.inference import Cause
 
-MAX_LINE = 240
-"""Code points of one line."""
+MAX_LINE, MAX_TELLING, MAX_WORDS = 240, 700, 4_000
+"""Code points of a line, of one that something was read from, and of one of the user's words."""
 WHOLE = 60
 """Lines up to which a text is shown whole."""
 AROUND, HEAD, TAIL = 3, 10, 14
@@ -93,9 +93,13 @@ class Brief:
 def brief_of(draft: Draft, tokens: int) -> Brief:
     """The brief of a draft within about ``tokens``: half of them for lines, the rest for facts and candidates."""
     lines = _lines(draft, tokens // 2)
-    facts = tuple(Fact(id=f"F{n}", text=text, spans=spans) for n, (text, spans) in enumerate(_facts(draft), start=1))
-    room = max(0, tokens - sum(map(cost, (item.text for item in (*lines, *facts[:MAX_FACTS])))))
-    return Brief(lines=lines, facts=facts[:MAX_FACTS], candidates=_candidates(draft, room))
+    told: dict[str, tuple[Span, ...]] = {}
+    for text, spans in _facts(draft):
+        told[text] = (*told.get(text, ()), *spans)
+    facts = tuple(Fact(id=f"F{n}", text=text, spans=spans) for n, (text, spans) in enumerate(told.items(), start=1))
+    facts = facts[:MAX_FACTS]
+    room = max(0, tokens - sum(cost(item.text) for item in (*lines, *facts)))
+    return Brief(lines=lines, facts=facts, candidates=_candidates(draft, room))
 
 
 def cost(text: str) -> int:
@@ -113,13 +117,12 @@ def _lines(draft: Draft, tokens: int) -> tuple[Line, ...]:
     for order, source in enumerate(sources):
         texts = source.text.split("\n")
         ranks = _ranks(len(texts), [span for span in spans if span.attachment == source.name])
-        rank_of_words = 0 if source.name is None else None
         for number, rank in ranks.items():
-            if text := texts[number - 1].strip("\r"):
-                ranked.append((rank_of_words if rank_of_words is not None else rank, order, number, text[:MAX_LINE]))
+            most = MAX_WORDS if source.name is None else MAX_TELLING if rank == 1 else MAX_LINE
+            ranked.append((rank if source.name is not None else 0, order, number, texts[number - 1].strip()[:most]))
     taken = []
     for rank, order, number, text in sorted(ranked, key=lambda item: item[:3]):
-        if not text.strip():
+        if not text:
             continue
         tokens -= cost(text)
         if tokens < 0 and rank:
@@ -294,7 +297,9 @@ def _told(cause: Cause, draft: Draft) -> str:
     parts = [case.title.get(language)]
     if belief is not None and belief.id != case.id:
         parts.append(f"mechanism: {belief.weighed.mechanism.title.get(language)}")
-    parts.append(f"cause: {_short(case.section('cause', language), CAUSE_WORDS)}")
+    parts.append(
+        f"cause: {_short(case.section('cause', language), CAUSE_WORDS).removeprefix(parts[0]).lstrip('.:：。 ')}"
+    )
     if fix := case.section("fix", language):
         parts.append(f"fix: {_short(fix, FIX_WORDS)}")
     for package, affected in sorted(case.affected.items()):

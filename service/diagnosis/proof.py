@@ -42,6 +42,7 @@ def prove(form: DiagnosisForm, brief: Brief, draft: Draft, pipeline: Pipeline, c
     judgement = Judgement(
         model=calibration.model,
         verdict=verdict,
+        said=form.confidence,
         hypotheses=graded,
         reading=visible(form.reading).strip(),
         reply=visible(form.reply).strip(),

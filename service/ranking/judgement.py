@@ -54,10 +54,12 @@ class Hypothesis:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """The model's answer to one message. ``reply`` answers what was asked of an earlier answer, or a question that is
-    no incident; ``question`` is what would decide, empty if nothing need be asked."""
+    no incident; ``question`` is what would decide, empty if nothing need be asked. ``said`` is how sure the model says
+    it is."""
 
     model: str
     verdict: Verdict
+    said: Confidence = "low"
     hypotheses: tuple[Hypothesis, ...] = ()
     reading: str = ""
     reply: str = ""
