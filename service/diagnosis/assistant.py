@@ -7,6 +7,7 @@ why.
 from __future__ import annotations
 
 import time
+from contextlib import aclosing
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -15,12 +16,13 @@ from trainmedic.service import pipeline
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.assemble import Asked
 from trainmedic.service.answer.messages import messages
-from trainmedic.service.answer.schema import Answer
+from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.service.answering import Draft, Executor, Parts, deltas, run_inline
 from trainmedic.service.diagnosis.diagnoser import diagnosed
 from trainmedic.service.dialogue.intent import Relation
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, ModelError
+from trainmedic.service.ranking.judgement import Judgement
 
 SHORT = (Relation.ACKNOWLEDGEMENT, Relation.SOLVED)
 """Messages that need no model: nothing is asked."""
@@ -45,7 +47,12 @@ class Assistant:
         shown = answer if model is None else replace(answer, notices=())
         yield Draft(answer=shown, sources=draft.context.evidence.sources)
         if model is not None:
-            answer = await self._diagnosed(draft, advisor, model, run)
+            async with aclosing(self._diagnosed(draft, advisor, model, run)) as parts:
+                async for part in parts:
+                    if isinstance(part, Answer):
+                        answer = part
+                    else:
+                        yield part
         for delta in deltas(answer.sections):
             yield delta
         yield await run(lambda: advisor.memory.remember(draft.asked, answer))
@@ -56,18 +63,29 @@ class Assistant:
             return None
         return Asked(notices=() if short else (messages("as_asked", draft.language),))
 
-    async def _diagnosed(self, draft: pipeline.Draft, advisor: Advisor, model: ChatModel, run: Executor) -> Answer:
+    async def _diagnosed(self, draft: pipeline.Draft, advisor: Advisor, model: ChatModel, run: Executor) -> Parts:
+        """The steps of an investigation, then the answer: the program's own if the model fails."""
         started = time.perf_counter()
+        steps: list[StepView] = []
+        notices: tuple[str, ...] = ()
+        judgement: Judgement | None = None
+        look = draft.request.mode == "investigate"
         try:
-            judgement = await diagnosed(draft, advisor.pipeline, model, run)
-            asked, judged = Asked(), replace(draft, judgement=judgement)
-        except (ModelError, TrainmedicError) as failure:
+            async with aclosing(diagnosed(draft, advisor, model, run, investigate=look)) as parts:
+                async for part in parts:
+                    if isinstance(part, Judgement):
+                        judgement = part
+                    else:
+                        steps.append(part)
+                        yield part
+        except (ModelError, TrainmedicError) as failure:  # overloaded, for one; but there is an answer already
             kind = failure.kind if isinstance(failure, ModelError) else "busy"
-            asked, judged = Asked(notices=(failure_notice(kind, draft.language),)), draft
+            notices = (failure_notice(kind, draft.language),)
+        judged, asked = replace(draft, judgement=judgement), Asked(notices=notices, steps=tuple(steps))
         answer = await run(lambda: advisor.compose(judged, asked))
         spent = round((time.perf_counter() - started) * 1000, 3)
         timings = {**answer.timings_ms, "model": spent, "total": round(answer.timings_ms.get("total", 0.0) + spent, 3)}
-        return replace(answer, timings_ms=MappingProxyType(timings))
+        yield replace(answer, timings_ms=MappingProxyType(timings))
 
 
 def failure_notice(kind: str, language: str) -> str:

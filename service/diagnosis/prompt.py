@@ -8,7 +8,7 @@ from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 
-from trainmedic.kb.identities import identities_of, mask_identities
+from trainmedic.kb.identities import Identities, identities_of, mask_identities
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.diagnosis.brief import Brief, Line
 from trainmedic.service.llm.chat_client import Message
@@ -27,10 +27,14 @@ def instructions() -> str:
 
 def prompt_of(draft: Draft, brief: Brief) -> tuple[Message, ...]:
     """Without the names of people and machines that anything in the conversation tells."""
-    evidence = draft.context.evidence
-    known = identities_of((evidence.question, *(source.text for source in evidence.sources)))
-    text = mask_identities(_told(draft, brief), known)
+    text = mask_identities(_told(draft, brief), identities_in(draft))
     return (Message(role="system", content=instructions()), Message(role="user", content=text))
+
+
+def identities_in(draft: Draft) -> Identities:
+    """The names of people and machines in the conversation."""
+    evidence = draft.context.evidence
+    return identities_of((evidence.question, *(source.text for source in evidence.sources)))
 
 
 def _told(draft: Draft, brief: Brief) -> str:

@@ -15,7 +15,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import run_inline
 from trainmedic.service.diagnosis.confidence import bin_of
-from trainmedic.service.diagnosis.diagnoser import diagnosed
+from trainmedic.service.diagnosis.diagnoser import judgement_of
 from trainmedic.service.llm.chat import ChatModel, Message, ModelError, ModelOptions
 from trainmedic.service.ranking.judgement import Judgement
 from trainmedic.ui.evaluation.causes import Share, share
@@ -157,7 +157,7 @@ async def measure(
         draft = advisor.prepare(incident.ask())
         judgement = None
         try:
-            judgement = await diagnosed(draft, advisor.pipeline, model, run_inline)
+            judgement = await judgement_of(draft, advisor, model, run_inline)
         except ModelError as failure:
             failures[f"together, {failure.kind}"] += 1
         return judgement, advisor.compose(replace(draft, judgement=judgement))
