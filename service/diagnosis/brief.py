@@ -81,12 +81,13 @@ class Brief:
 
     @property
     def by_id(self) -> Mapping[str, Line | Fact]:
-        return {item.id: item for item in (*self.lines, *self.facts)}
+        items: Sequence[Line | Fact] = (*self.lines, *self.facts)
+        return {item.id: item for item in items}
 
     @property
     def text(self) -> str:
         """All that the model is told, to look a name up in."""
-        items = (*self.lines, *self.facts, *self.candidates)
+        items: Sequence[Line | Fact | Candidate] = (*self.lines, *self.facts, *self.candidates)
         return "\n".join(item.text for item in items)
 
 
@@ -98,7 +99,8 @@ def brief_of(draft: Draft, tokens: int) -> Brief:
         told[text] = (*told.get(text, ()), *spans)
     facts = tuple(Fact(id=f"F{n}", text=text, spans=spans) for n, (text, spans) in enumerate(told.items(), start=1))
     facts = facts[:MAX_FACTS]
-    room = max(0, tokens - sum(cost(item.text) for item in (*lines, *facts)))
+    shown = "\n".join((*(line.text for line in lines), *(fact.text for fact in facts)))
+    room = max(0, tokens - cost(shown) - 4 * (len(lines) + len(facts)))
     return Brief(lines=lines, facts=facts, candidates=_candidates(draft, room))
 
 

@@ -27,8 +27,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.pipeline import Draft
-from trainmedic.service.configuration import load_settings
-from trainmedic.service.settings import Settings
+from trainmedic.service.settings import Settings, load_settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.memory import Memory
