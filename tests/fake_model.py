@@ -80,6 +80,19 @@ def form(value: object) -> Reply:
     return Reply(json.dumps(value))
 
 
+def hypothesis(**changes: Any) -> dict[str, Any]:
+    """One hypothesis of a diagnosis."""
+    empty = {"candidate": "", "title": "A micro-batch of one class", "because": "The mean over an empty class is NaN."}
+    more = {"lines_for": ["L1"], "lines_against": [], "change": "", "edits": [], "command": "", "verify": ""}
+    return {**empty, **more, **changes}
+
+
+def diagnosis(*hypotheses: dict[str, Any], **changes: Any) -> Reply:
+    """A diagnosis with these hypotheses; one without any has the usual one."""
+    fields = {"reading": "A NaN.", "verdict": "cause", "confidence": "high", "question": "", "reply": ""}
+    return form({**fields, "hypotheses": list(hypotheses), **changes})
+
+
 SILENT = Reply(end="hold")
 """A request taken and not answered."""
 

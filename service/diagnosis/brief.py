@@ -241,7 +241,7 @@ def _of_the_conversation(draft: Draft) -> Texts:
                 yield f"since the previous answer, {name}: {finding.title.get(language)}", ()
     if draft.supposed is not None:
         for text in settled(draft.supposed, next(iter(draft.diagnosis.causes), None)):
-            yield f"supposed change, checked: {text}", ()
+            yield text.strip(), ()
     if draft.runs is not None:
         view = two_runs_view(draft)
         for item in view.differences[:MAX_DIFFERENCES] if view is not None else ():

@@ -48,7 +48,7 @@ class _Consultation:
     model: ChatModel
     run: Executor
     brief: Brief
-    calibration: Calibration
+    calibration: Calibration | None
     max_tokens: int
     until: float
     usage: Counter[str] = field(default_factory=Counter)
@@ -84,8 +84,9 @@ class _Consultation:
         form = await self.model.structured(
             prompt, DiagnosisForm, max_tokens=self.max_tokens, within_s=self.left_s, usage=self.usage
         )
+        calibration = self.calibration or calibration_of(await self.model.name())
         pipeline = self.advisor.pipeline
-        return form, await self.run(lambda: prove(form, self.brief, self.draft, pipeline, self.calibration))
+        return form, await self.run(lambda: prove(form, self.brief, self.draft, pipeline, calibration))
 
 
 async def diagnosed(
@@ -111,7 +112,7 @@ async def diagnosed(
         model=model,
         run=run,
         brief=await run(lambda: brief_of(draft, room)),
-        calibration=calibration or calibration_of(await model.name()),
+        calibration=calibration,
         max_tokens=limits.max_tokens,
         until=until,
     )

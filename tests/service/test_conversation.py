@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import time
@@ -17,9 +16,9 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.answer.schema import CauseView
+from trainmedic.service.diagnosis.brief import brief_of
 from trainmedic.service.dialogue.conversation import MAX_CHARACTERS, MAX_TURNS
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.llm.prompts import build
 from trainmedic.service.pipeline import Draft
 from trainmedic.ui.chat.texts import examples
 from trainmedic.ui.openai.routes import Completion
@@ -140,15 +139,10 @@ def test_a_pasted_value_cannot_write_into_the_answer(advisor: Advisor) -> None:
 def test_the_model_is_told_what_the_rules_say_of_the_supposed_change(advisor: Advisor) -> None:
     prepared = said(advisor, FLAT, "what if micro batch is 2")
 
-    async def count(texts: Sequence[str]) -> list[int]:
-        return [len(text) // 4 for text in texts]
-
-    prompt = asyncio.run(build(prepared, count, context_tokens=16_000, max_tokens=1_000))
-    text = prompt.messages[-1].content
-    settled = text[text.index("# Settled") :]
-    assert "micro_batch 1 -> 2" in settled
-    assert f"supposed change, clears: {PAIRS}" in settled
-    assert "supposed change, the first cause: falls" in settled
+    told = "\n".join(fact.text for fact in brief_of(prepared, 10_000).facts)
+    assert "micro_batch 1 -> 2" in told
+    assert f"supposed change, clears: {PAIRS}" in told
+    assert "supposed change, the first cause: falls" in told
 
 
 def test_after_another_topic_a_follow_up_belongs_to_that_topic(advisor: Advisor) -> None:
