@@ -21,8 +21,8 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.diagnosis.brief import Brief, brief_of
 from trainmedic.service.diagnosis.confidence import Calibration
 from trainmedic.service.diagnosis.form import DiagnosisForm
-from trainmedic.service.diagnosis.proof import prove
 from trainmedic.service.diagnosis.prompt import prompt_of
+from trainmedic.service.diagnosis.proof import prove
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.pipeline import Draft
 from trainmedic.service.settings import Settings

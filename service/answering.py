@@ -28,10 +28,14 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The program's whole answer before a model decides, and the masked texts that it read. The findings are final."""
+    """The program's whole answer, and the masked texts that it read.
+
+    Its findings are final; verdict and causes too if ``decided``: no model will be asked.
+    """
 
     answer: Answer
     sources: tuple[Source, ...]
+    decided: bool = True
 
 
 @dataclass(frozen=True, slots=True)

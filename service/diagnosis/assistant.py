@@ -45,7 +45,7 @@ class Assistant:
         answer = await run(lambda: advisor.compose(draft, asked))
         # The final notices depend on the model.
         shown = answer if model is None else replace(answer, notices=())
-        yield Draft(answer=shown, sources=draft.context.evidence.sources)
+        yield Draft(answer=shown, sources=draft.context.evidence.sources, decided=model is None)
         if model is not None:
             async with aclosing(self._diagnosed(draft, advisor, model, run)) as parts:
                 async for part in parts:

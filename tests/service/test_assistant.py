@@ -274,6 +274,7 @@ def test_a_model_nobody_serves_is_left_alone_after_a_while(knowledge_advisor: Ad
         async with chat(url) as model:
             for _ in range(4):
                 parts = [part async for part in Assistant(knowledge_advisor, model).stream(about(KTO))]
+                assert isinstance(parts[-1], Answer)
                 notices.append(parts[-1].notices)
         return notices
 

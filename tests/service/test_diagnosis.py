@@ -19,7 +19,7 @@ from trainmedic.service.diagnosis.prompt import instructions, prompt_of
 from trainmedic.service.diagnosis.proof import Proof, prove
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.pipeline import Draft
-from trainmedic.service.ranking.judgement import Hypothesis
+from trainmedic.service.ranking.judgement import Hypothesis, Support
 
 KTO = INCIDENTS[0]
 ROOM = 10_000
@@ -70,7 +70,8 @@ def kto(knowledge_advisor: Advisor) -> Case:
 
 def test_ids_are_unique_and_candidates_are_not_in_the_order_of_belief(kto: Case) -> None:
     brief = kto.brief
-    ids = [item.id for item in (*brief.lines, *brief.facts, *brief.candidates)]
+    ids = [*brief.by_id, *(candidate.id for candidate in brief.candidates)]
+    assert len(brief.by_id) == len(brief.lines) + len(brief.facts)
     assert len(set(ids)) == len(ids)
     cases = [candidate.cause.case.id for candidate in brief.candidates]
     assert cases == sorted(cases)
@@ -198,18 +199,18 @@ def replace_form(form: DiagnosisForm, **changes: Any) -> DiagnosisForm:
 def test_a_model_that_was_never_measured_is_never_high() -> None:
     careful = calibration_of("somebody/never-measured-13b")
     assert (careful.measured, careful.bins) == (False, CAREFUL)
-    for support in ("proven", "supported", "unproven"):
-        hypothesis = Hypothesis(title="t", because="b", support=support)  # type: ignore[arg-type]
+    supports: tuple[Support, ...] = ("proven", "supported", "unproven")
+    for support in supports:
+        hypothesis = Hypothesis(title="t", because="b", support=support)
         (graded,) = careful.graded([hypothesis], "high")
         assert graded.confidence != "high"
 
 
 def test_high_is_what_was_right_nineteen_times_in_twenty() -> None:
     measured = Calibration(model="m", bins={"high/proven": (99, 100), "high/supported": (90, 100)})
-    proven, supported = (
-        measured.graded([Hypothesis(title="t", because="b", support=s)], "high")[0]  # type: ignore[arg-type]
-        for s in ("proven", "supported")
-    )
+    supports: tuple[Support, ...] = ("proven", "supported")
+    hypotheses = (Hypothesis(title="t", because="b", support=support) for support in supports)
+    proven, supported = (measured.graded([hypothesis], "high")[0] for hypothesis in hypotheses)
     assert (proven.confidence, supported.confidence) == ("high", "medium")
 
 
