@@ -76,7 +76,6 @@ PURE = (
     "service/ranking/features.py",
     "service/ranking/follow_up.py",
     "service/llm/prompts/sources.py",
-    "service/ranking/reranked.py",
     "service/answer/series.py",
     "service/llm/verify",
     "service/answer/views.py",

@@ -1,16 +1,19 @@
-"""The shape of a model's diagnosis, which the endpoint enforces: what it answers, never what is shown as it stands."""
+"""The shape of a model's diagnosis, which the endpoint enforces: what it answers, never what is shown as it stands.
+
+What is too long is cut and not refused: the rest of the answer may be right. The schema bounds only the lists, because
+bounds of texts make the grammars of some servers slow.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from trainmedic.kb.model.case import Verdict
 
-Id = Annotated[str, Field(max_length=8)]
-Sentence = Annotated[str, Field(max_length=900)]
+T = TypeVar("T")
 Said = Literal["cause", "unclear", "healthy", "explanation", "other_field"]
 VERDICTS: Mapping[Said, Verdict] = {
     "cause": "answered",
@@ -21,6 +24,20 @@ VERDICTS: Mapping[Said, Verdict] = {
 }
 
 
+def _text(most: int) -> AfterValidator:
+    return AfterValidator(lambda text: text[:most])
+
+
+def _items(most: int) -> tuple[AfterValidator, Field]:  # type: ignore[valid-type]
+    return AfterValidator(lambda items: items[:most]), Field(json_schema_extra={"maxItems": most})
+
+
+Word = Annotated[str, _text(255)]
+Line = Annotated[str, _text(400)]
+Sentences = Annotated[str, _text(900)]
+Ids = Annotated[list[Word], *_items(8)]
+
+
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -28,31 +45,31 @@ class Strict(BaseModel):
 class EditForm(Strict):
     """One setting in one of the user's files or in the command; an empty ``value`` removes it."""
 
-    file: Annotated[str, Field(max_length=255)]
-    setting: Annotated[str, Field(max_length=120)]
-    value: Annotated[str, Field(max_length=200)]
+    file: Word
+    setting: Word
+    value: Word
 
 
 class HypothesisForm(Strict):
     """``candidate`` is an id such as C5, or empty for one of the model's own."""
 
-    candidate: Id
-    title: Annotated[str, Field(max_length=200)]
-    because: Sentence
-    lines_for: Annotated[list[Id], Field(max_length=8)]
-    lines_against: Annotated[list[Id], Field(max_length=6)]
-    change: Sentence
-    edits: Annotated[list[EditForm], Field(max_length=6)]
-    command: Annotated[str, Field(max_length=400)]
-    verify: Annotated[str, Field(max_length=400)]
+    candidate: Word
+    title: Word
+    because: Sentences
+    lines_for: Ids
+    lines_against: Ids
+    change: Sentences
+    edits: Annotated[list[EditForm], *_items(6)]
+    command: Line
+    verify: Line
 
 
 class DiagnosisForm(Strict):
     """The fields are in the order in which a model should think: what is seen before what is concluded."""
 
-    reading: Sentence
+    reading: Sentences
     verdict: Said
-    hypotheses: Annotated[list[HypothesisForm], Field(max_length=3)]
+    hypotheses: Annotated[list[HypothesisForm], *_items(3)]
     confidence: Literal["high", "medium", "low"]
-    question: Annotated[str, Field(max_length=400)]
-    reply: Annotated[str, Field(max_length=2000)]
+    question: Line
+    reply: Annotated[str, _text(2_000)]

@@ -147,8 +147,6 @@ def test_a_model_that_goes_away_and_comes_back(start: Start) -> None:
         service = start(
             model_base_url=f"http://127.0.0.1:{wire.port}/v1",
             model_first_token_s="5",
-            model_restate="false",
-            model_rerank="false",
         )
         assert service.ask().json()["mode"] == "llm"
         wire.cut()

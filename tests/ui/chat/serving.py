@@ -26,9 +26,7 @@ def main() -> None:
     parser.add_argument("--keys", default="")
     parser.add_argument("--port", type=int, default=0)
     given = parser.parse_args()
-    app = build_app(
-        Settings(data_dir=given.data_dir, model_base_url=given.model, api_keys=given.keys, model_restate=False)
-    )
+    app = build_app(Settings(data_dir=given.data_dir, model_base_url=given.model, api_keys=given.keys))
     listening = socket.create_server(("127.0.0.1", given.port))
     sys.stdout.write(f"{listening.getsockname()[1]}\n")
     sys.stdout.flush()
