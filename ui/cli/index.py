@@ -41,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     build.add_argument(
         "--package",
         action="store_true",
-        help="make that in trainmedic-data instead: of the shipped pages, by the default embedder, if it does not fit",
+        help="make the one in trainmedic-data instead: shipped pages, default embedder; nothing to do if it fits",
     )
     actions.add_parser("verify", help="check the files of the index in use")
     actions.add_parser("status", help="show the index in use and whether it is older than the pages")
