@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from trainmedic.kb.errors import StoreError, TrainmedicError
-from trainmedic.kb.store import build, index
+from trainmedic.kb.store import build, shipped
 from trainmedic.service.settings import Settings
 from trainmedic.ui.loading import embedder_of, index_root
 
@@ -28,7 +28,7 @@ async def add_vectors(settings: Settings, name: str, report: Percent) -> None:
     """
     context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(settings, name, index.PREBUILT, theirs), daemon=True)
+    process = context.Process(target=_work, args=(settings, name, shipped.index(), theirs), daemon=True)
     process.start()
     theirs.close()
     failure, alive = "", True
