@@ -6,7 +6,6 @@ a document unpacks to is measured first.
 
 from __future__ import annotations
 
-import atexit
 import io
 import json
 import zipfile
@@ -44,9 +43,7 @@ def markdown_of(data: bytes, suffix: str) -> str:
 
 @cache
 def _processes() -> Confined:
-    confined = Confined(DEADLINE_S)
-    atexit.register(confined.close)
-    return confined
+    return Confined(DEADLINE_S)
 
 
 def _markdown_of(data: bytes, suffix: str) -> str:
