@@ -39,6 +39,7 @@ START_METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_met
 _HEAD = 9
 """Bytes before a message: its kind and its length."""
 _BEGUN, _DONE, _VALUE, _MODULE, _MEMORY, _FAILED = b"BDVNMF"
+_REPLIES = b"DVNMF"
 _LOG = logging.getLogger(__name__)
 
 
@@ -157,7 +158,7 @@ class Confined:
 
 @cache
 def _codec(work: Callable[..., Any]) -> Codec[Any]:
-    return codec_of(get_type_hints(work)["return"])
+    return codec_of(get_type_hints(work).get("return", object))
 
 
 class _Worker:
@@ -165,6 +166,7 @@ class _Worker:
 
     def __init__(self, memory: int) -> None:
         self._channel, theirs = socket.socketpair()
+        self._starting_s = STARTING_S
         context = multiprocessing.get_context(START_METHOD)
         self._process = context.Process(target=_serve, args=(theirs, memory), daemon=True)
         try:
@@ -181,11 +183,14 @@ class _Worker:
 
         Raises `TimeoutError`, `Malformed`, and `OSError` or `EOFError` if the process has ended.
         """
-        _send(self._channel, 0, task, time.monotonic() + STARTING_S)
-        kind, _ = _receive(self._channel, 0, time.monotonic() + STARTING_S)
-        if kind != _BEGUN:
-            raise Malformed("a reply before the task was begun")
-        return _receive(self._channel, MOST_SENT, time.monotonic() + timeout_s)
+        deadline = time.monotonic() + self._starting_s + timeout_s
+        _send(self._channel, 0, task, deadline)
+        begun, _ = _receive(self._channel, 0, deadline)
+        self._starting_s = 0.0
+        kind, data = _receive(self._channel, MOST_SENT, time.monotonic() + timeout_s)
+        if begun != _BEGUN or kind not in _REPLIES:
+            raise Malformed("a message of another kind")
+        return kind, data
 
     def kill(self) -> None:
         self._process.kill()

@@ -82,15 +82,13 @@ def sync(
                 store.put(entries)
                 entries = []
                 store.set_checkpoint(source, done.value)
-                continue
-            result, vectors = done
-            if result.state == "failed":
+            elif (result := done[0]).state == "failed":
                 failures.append(Failure(origin=result.origin, reason=result.reason))
             else:
                 counts[result.state] += 1
                 facts += [result.facts] if result.facts is not None else []
                 if result.reading is not None:
-                    entries.append(_entry(result.reading, vectors, explain))
+                    entries.append(_entry(result.reading, done[1], explain))
                 if len(entries) == BATCH:
                     store.put(entries)
                     entries = []
