@@ -161,7 +161,7 @@ class _Table:
         values = [
             shape.unpack(column, count, made) for shape, column in zip(self._columns.values(), columns, strict=True)
         ]
-        objects = [object.__new__(self.kind) for _ in range(count)]
+        objects: Column = [object.__new__(self.kind) for _ in range(count)]
         for name, column in zip(self._columns, values, strict=True):
             deque(map(object.__setattr__, objects, repeat(name), column), maxlen=0)
         return objects
@@ -267,7 +267,7 @@ class _Union:
 
     def __init__(self, scalar: _Scalar) -> None:
         self._scalar = scalar
-        self.others: list[tuple[type, _Shape]] = []
+        self.others: list[tuple[Any, _Shape]] = []
 
     def pack(self, values: Sequence[Any], seen: _Seen) -> Column:
         numbers = [0 if type(value) in self._scalar.kinds else self._number(value) for value in values]
@@ -292,7 +292,7 @@ class _Union:
 
     def _number(self, value: Any) -> int:
         for number, (kind, _) in enumerate(self.others, 1):
-            if kind is Literal or isinstance(value, kind):
+            if kind == Literal or isinstance(value, kind):
                 return number
         return 0
 

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from multiprocessing.process import BaseProcess
 from typing import Any, ParamSpec, TypeVar, get_type_hints
 
 from trainmedic.kb.codec import Codec, Malformed, codec_of
@@ -167,8 +168,8 @@ class _Worker:
     def __init__(self, memory: int) -> None:
         self._channel, theirs = socket.socketpair()
         self._starting_s = STARTING_S
-        context = multiprocessing.get_context(START_METHOD)
-        self._process = context.Process(target=_serve, args=(theirs, memory), daemon=True)
+        context: Any = multiprocessing.get_context(START_METHOD)
+        self._process: BaseProcess = context.Process(target=_serve, args=(theirs, memory), daemon=True)
         try:
             self._process.start()
         finally:

@@ -6,6 +6,7 @@ a document unpacks to is measured first.
 
 from __future__ import annotations
 
+import atexit
 import io
 import json
 import zipfile
@@ -43,7 +44,9 @@ def markdown_of(data: bytes, suffix: str) -> str:
 
 @cache
 def _processes() -> Confined:
-    return Confined(DEADLINE_S)
+    confined = Confined(DEADLINE_S)
+    atexit.register(confined.close)
+    return confined
 
 
 def _markdown_of(data: bytes, suffix: str) -> str:
