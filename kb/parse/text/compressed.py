@@ -20,7 +20,8 @@ MOST_WINDOW = 128 * 1024 * 1024
 _STEP = 2048
 """Bytes fed at once: even these may expand to 64 MiB."""
 _SMALL_STEP = 64
-"""These expand to 2 MiB at most."""
+_LARGEST_PIECE = 1024 * 1024
+"""Bytes that one step of bzip2 expands to at most, for which 45 bytes may be 45 MiB."""
 _FIRST = 1024 * 1024
 """Bytes that hold the first block of any format: that of bzip2 is of 900 kB."""
 
@@ -114,7 +115,12 @@ class _Pieces:
                 if not chunk:
                     return
                 start += len(chunk)
-                yield member.decompress(chunk)
+                if self._kind != "bzip2":
+                    yield member.decompress(chunk)
+                    continue
+                yield member.decompress(chunk, _LARGEST_PIECE)
+                while not (member.needs_input or member.eof):
+                    yield member.decompress(b"", _LARGEST_PIECE)
             start -= len(member.unused_data)
             if kind_of(self._content[start : start + 4]) != self._kind:  # the end, or what tar fills its blocks with
                 self.complete = True
