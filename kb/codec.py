@@ -187,6 +187,9 @@ class _Scalar:
             found.discard(dict)
         if not found <= self.kinds:
             raise Malformed("a scalar of another type")
+        if found <= {str, type(None)}:  # equal texts are one object, as they mostly were: the name of a file, a key
+            once: dict[Any, Any] = {}
+            values = list(map(once.setdefault, values, values))
         return values
 
 
