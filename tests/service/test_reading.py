@@ -10,6 +10,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from fastapi.testclient import TestClient
 
+from tests.confined_work import REACHED
 from tests.service.hostile_reader import GIBIBYTE, hostile
 from trainmedic.kb.errors import TooLarge
 from trainmedic.kb.model.evidence import Evidence
@@ -58,10 +59,11 @@ def test_the_killed_are_replaced(pool: ReadingPool) -> None:
     assert pool.read("loss is nan").question == "loss is nan"
 
 
-@pytest.mark.parametrize("question", ["swallow", "die"])
+@pytest.mark.parametrize("question", ["swallow", "die", "take over"])
 def test_a_text_that_ends_its_process_is_refused(pool: ReadingPool, question: str) -> None:
     with pytest.raises(TooLarge, match="memory for one request"):
         pool.read(question)
+    assert REACHED == []
     assert pool.read("loss is nan").question == "loss is nan"
 
 
