@@ -14,10 +14,10 @@ COPY service service
 COPY ingest ingest
 COPY ui ui
 # The set of `make install`. Afterwards pip is of no use: the image is replaced, never changed.
-RUN /opt/trainmedic/bin/pip install --quiet --constraint constraints.txt ".[serve,slack,mcp,notify,ingest,postgres,otel]" \
+RUN /opt/trainmedic/bin/pip install --quiet --constraint constraints.txt ".[serve,slack,mcp,notify,ingest,postgres,otel]" ./kb/data \
  && /opt/trainmedic/bin/pip check \
  && /opt/trainmedic/bin/pip uninstall --quiet --yes setuptools pip
-# The index is part of the package: the first answer must not wait for it, whatever is mounted at /data.
+# The index is part of trainmedic-data: the first answer must not wait for it, whatever is mounted at /data.
 RUN /opt/trainmedic/bin/trainmedic index build --package >/dev/null \
  && mkdir /data
 

@@ -20,7 +20,7 @@ COVERING := tests/parse tests/rules tests/mechanisms tests/defects tests/test_ma
 
 help:
 	@echo "make serve   start the service on http://$(HOST):$(PORT) (installs what it needs first)"
-	@echo "make wheel   a wheel in dist/ that holds the search index"
+	@echo "make wheel   two wheels in dist/: trainmedic, and trainmedic-data with the encoder and the search index"
 	@echo "make bundle  an archive in dist/ that installs trainmedic on a machine without internet"
 	@echo "make secrets  keys and passwords for compose.yaml, in var/, unless they are there"
 	@echo "make test    run the tests (installs the test tools and CPU torch first)"
@@ -39,23 +39,23 @@ $(VENV)/.python:
 	@touch $@
 
 # The default: no torch, no CUDA.
-$(VENV)/.installed: $(VENV)/.python pyproject.toml setup.py constraints.txt
+$(VENV)/.installed: $(VENV)/.python pyproject.toml kb/data/pyproject.toml setup.py constraints.txt
 	@echo "installing into $(VENV); the first time this takes a minute or two"
-	$(PIP) --editable '.[serve,slack,mcp,notify,ingest,postgres,otel]'
+	$(PIP) --editable '.[serve,slack,mcp,notify,ingest,postgres,otel]' --editable kb/data
 	@touch $@
 
 # Torch first: a range that admits newer releases would bring several GB of CUDA packages with it. Older releases of pip
 # know no dependency groups.
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) 'torch>=2.2,<2.14' 'pip>=25.1'
-	$(PIP) --editable '.[serve,slack,mcp,notify,ingest,bulk,milvus,otel,postgres,st]' --group dev
+	$(PIP) --editable '.[serve,slack,mcp,notify,ingest,bulk,milvus,otel,postgres,st]' --editable kb/data --group dev
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	$(PIP) --group bench
 	@touch $@
 
-# The index of the shipped pages, as part of the package. Later starts embed only pages that have changed since.
+# The index of the shipped pages, in trainmedic-data. Later starts embed only pages that have changed since.
 $(VENV)/.indexed: $(VENV)/.installed
 	@echo "building the search index; this takes about a minute"
 	$(BIN)/trainmedic index build --package >/dev/null
@@ -67,10 +67,12 @@ install: $(VENV)/.indexed
 serve: $(VENV)/.installed
 	$(BIN)/trainmedic serve --host $(HOST) --port $(PORT)
 
-# The index is made to fit the pages each time, because a wheel is for others.
+# The index is made to fit the pages each time, because a wheel is for others. Setuptools ships whatever an earlier build
+# left in build/.
 wheel: $(VENV)/.installed
 	$(BIN)/trainmedic index build --package >/dev/null
-	$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir dist .
+	rm -rf build kb/data/build
+	$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir dist . ./kb/data
 
 bundle: wheel
 	docs/deploy/airgap/make_bundle.sh $(BIN)/python dist
@@ -126,4 +128,4 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .cache build dist *.egg-info kb/store/prebuilt kb/store/.prebuilt
+	rm -rf $(VENV) .cache build dist *.egg-info $(addprefix kb/data/,build *.egg-info trainmedic_data/index trainmedic_data/.index)

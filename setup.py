@@ -7,6 +7,9 @@ found = find_namespace_packages(include=[pattern for folder in FOLDERS for patte
 
 setup(
     # Folders of pages have no __init__.py and names such as "ms-swift": packages to setuptools alone.
-    packages=["trainmedic", *(f"trainmedic.{name}" for name in found if not name.startswith("ingest.tools"))],
+    packages=[
+        "trainmedic",
+        *(f"trainmedic.{name}" for name in found if not name.startswith(("ingest.tools", "kb.data"))),
+    ],
     package_dir={f"trainmedic.{folder}": folder for folder in FOLDERS},
 )

@@ -32,8 +32,11 @@ INSTALL_BUDGET_S = 60.0
 INSTALL_BUDGET_MB = 700.0
 FORBIDDEN = ("torch", "nvidia", "cuda", "triton", "sentence_transformers", "transformers")
 ROOT = Path(__file__).parent.parent
-SHIPPED = ("kb", "service", "ingest", "ui", "pyproject.toml", "constraints.txt", "README.md", "LICENSE")
-EXTRAS = "ui,slack,mcp,ingest"
+SHIPPED = (
+    *("trainmedic", "kb", "service", "ingest", "ui"),
+    *("pyproject.toml", "setup.py", "constraints.txt", "README.md", "LICENSE"),
+)
+EXTRAS = "serve,slack,mcp,notify,ingest,postgres,otel"
 ROUNDS = 3
 
 
@@ -84,7 +87,7 @@ def installation(table: Table) -> list[str]:
                 shutil.copy(ROOT / part, source / part)
         started, processor = time.perf_counter(), children_s()
         venv.create(folder / "env", with_pip=True)
-        pip(folder, "--constraint", str(source / "constraints.txt"), f"{source}[{EXTRAS}]")
+        pip(folder, "--constraint", str(source / "constraints.txt"), f"{source}[{EXTRAS}]", str(source / "kb" / "data"))
         table.add("venv and pip install, nothing cached", [time.perf_counter() - started], "s", INSTALL_BUDGET_S)
         table.add("of that, processor time", [children_s() - processor], "s")
         packages = next((folder / "env").glob("lib/python*/site-packages"))

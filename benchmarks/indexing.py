@@ -25,7 +25,9 @@ FROM_NOTHING_S = 60.0
 EDITED_S = 6.0
 EDITS = 3
 PAGE = KNOWLEDGE / "cases" / "trl" / "clip-fraction-zero-with-one-update.md"
-NO_PACKAGE = "from pathlib import Path; from trainmedic.kb.store import index; index.PREBUILT = Path('no-index')"
+NO_PACKAGE = (
+    "from pathlib import Path; from trainmedic.kb.store import shipped; shipped.index = lambda: Path('no-index')"
+)
 """A package without an index of its own, as a fresh checkout is."""
 
 

@@ -206,7 +206,7 @@ def quality(glossary: Glossary) -> dict[str, tuple[int, int, int]]:
     known = {case.id: case for case in cases.published}
     with TemporaryDirectory() as folder:
         root = Path(folder)
-        index = store.ensure(cases, rules, glossary, embedder, root)
+        index = store.ensure(cases, rules, glossary, embedder, root, root / "none")
         pair = stock_over_pages(index, embedder)
         counts: dict[str, list[int]] = {}
         for question, language, right in questions:

@@ -1,4 +1,4 @@
-"""What is installed is what the repository holds: the wheel, the pinned set, the container's files."""
+"""What is installed is what the repository holds: the wheels, the pinned set, the container's files."""
 
 from __future__ import annotations
 
@@ -28,16 +28,18 @@ from packaging.utils import canonicalize_name
 from tenacity import Retrying, stop_after_delay, wait_fixed
 
 from tests.incidents import KTO_SINGLE
-from trainmedic.kb.store.index import PREBUILT
+from trainmedic.kb.store import shipped as locations
 from trainmedic.kb.store.manifest import MANIFEST, read_manifest
 from trainmedic.service.settings import CONFIG_VARIABLE, SECRET_FIELDS, unknown_variables
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("kb", "service", "ingest", "ui")
 """The folders; installed as ``trainmedic.kb`` and so on."""
-NOT_SHIPPED = ("ingest/tools/",)
-"""What only the repository needs."""
-INDEX = "kb/store/prebuilt"
+NOT_SHIPPED = ("ingest/tools/", "kb/data/")
+"""What only the repository needs, and what the wheel of trainmedic-data holds."""
+DATA = "kb/data"
+INDEX = f"{DATA}/trainmedic_data/index"
+MAX_WHEEL_MB = 12
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 Expected: TypeAlias = dict[tuple[str, ...], tuple[int, str]]
@@ -54,8 +56,9 @@ from trainmedic.kb.store.embedder import OnnxEmbedder
 def refuse(self, texts):
     raise AssertionError(f"{len(texts)} texts were embedded")
 OnnxEmbedder.vectors = refuse
-import trainmedic
-assert trainmedic.__file__.startswith(sys.argv[1]), trainmedic.__file__
+import trainmedic, trainmedic_data
+for package in (trainmedic, trainmedic_data):
+    assert package.__file__.startswith(sys.argv[1]), package.__file__
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import load_knowledge
 print(len(load_knowledge(Settings(data_dir=Path(sys.argv[2]))).index.chunks))
@@ -77,26 +80,39 @@ def tracked(*folders: str) -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory, knowledge_folder: Path) -> Path:
-    """The wheel of exactly the tracked files and the search index, built where nothing else is, without network."""
-    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+def wheels(tmp_path_factory: pytest.TempPathFactory, knowledge_folder: Path) -> tuple[Path, Path]:
+    """The wheels of trainmedic and of its data: of exactly the tracked files and the search index, without network."""
+    source = tmp_path_factory.mktemp("source")
     for name in (*tracked("trainmedic", *PACKAGES, "tests"), "pyproject.toml", "setup.py", "README.md", "LICENSE"):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, source / name)
-    shutil.copytree(PREBUILT, source / INDEX)
+    shutil.copytree(locations.index(), source / INDEX)
+    return built(source, tmp_path_factory.mktemp("wheel")), built(source / DATA, tmp_path_factory.mktemp("data"))
+
+
+def built(source: Path, out: Path) -> Path:
     done = subprocess.run(
         [sys.executable, "-c", BUILD, str(out)], cwd=source, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    (built,) = out.glob("*.whl")
-    return built
+    (wheel,) = out.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def wheel(wheels: tuple[Path, Path]) -> Path:
+    return wheels[0]
+
+
+def names_in(wheel: Path) -> frozenset[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return frozenset(archive.namelist())
 
 
 @pytest.fixture(scope="module")
 def shipped(wheel: Path) -> frozenset[str]:
-    """The names in the wheel."""
-    with zipfile.ZipFile(wheel) as archive:
-        return frozenset(archive.namelist())
+    """The names in the wheel of trainmedic."""
+    return names_in(wheel)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -106,14 +122,33 @@ def test_every_file_git_tracks_is_in_the_wheel(package: str, shipped: frozenset[
     assert sorted(expected - shipped) == []
 
 
-def test_the_wheel_holds_the_search_index_with_every_file_of_its_manifest(shipped: frozenset[str]) -> None:
-    files = {f"trainmedic/{INDEX}/{name}" for name in (MANIFEST, *read_manifest(PREBUILT).files)}
-    assert {name for name in shipped if name.startswith(f"trainmedic/{INDEX}/")} == files
+def test_the_wheel_that_checks_files_is_small(wheel: Path) -> None:
+    assert wheel.stat().st_size <= MAX_WHEEL_MB * 1_000_000
 
 
-def test_an_unpacked_wheel_answers_in_a_new_data_folder_without_embedding_any_page(wheel: Path, tmp_path: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path / "site")
+def test_the_wheel_of_the_data_holds_the_encoder_its_notice_and_every_file_of_the_index(
+    wheels: tuple[Path, Path],
+) -> None:
+    package, index = f"{DATA}/trainmedic_data", (MANIFEST, *read_manifest(locations.index()).files)
+    expected = {*tracked(package), *(f"{INDEX}/{name}" for name in index)}
+    names = {f"{DATA}/{name}" for name in names_in(wheels[1])}
+    assert {name for name in names if name.startswith(f"{package}/")} == expected
+    licences = {PurePosixPath(name).name for name in names if "/licenses/" in name}
+    assert licences == {"LICENSE", "NOTICE.txt"}
+
+
+def test_the_data_is_of_the_version_that_the_extra_serve_asks_for() -> None:
+    data = tomllib.loads((ROOT / DATA / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert data["version"] == PROJECT["version"]
+    assert f"{data['name']}=={data['version']}" in PROJECT["optional-dependencies"]["serve"]
+
+
+def test_unpacked_wheels_answer_in_a_new_data_folder_without_embedding_any_page(
+    wheels: tuple[Path, Path], tmp_path: Path
+) -> None:
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(tmp_path / "site")
     done = subprocess.run(
         [sys.executable, "-c", FIRST_START, str(tmp_path / "site"), str(tmp_path / "data")],
         cwd=tmp_path,
@@ -122,11 +157,11 @@ def test_an_unpacked_wheel_answers_in_a_new_data_folder_without_embedding_any_pa
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert int(done.stdout) == read_manifest(PREBUILT).chunks
+    assert int(done.stdout) == read_manifest(locations.index()).chunks
     assert not (tmp_path / "data").exists()
 
 
-def test_make_puts_the_index_into_the_wheel_and_the_service_starts_without_one() -> None:
+def test_make_puts_the_index_into_a_wheel_and_the_service_starts_without_one() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     command = "trainmedic index build --package"
     recipe = makefile.partition("\nwheel:")[2].partition("\n\n")[0]
@@ -199,16 +234,22 @@ sys.meta_path[:] = [Installed if finder is PathFinder else finder for finder in 
 @pytest.fixture(scope="module")
 def alone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment with the wheel and its dependencies."""
-    return environment(wheel, tmp_path_factory.mktemp("alone"))
+    return environment(tmp_path_factory.mktemp("alone"), wheel)
 
 
 @pytest.fixture(scope="module")
-def serving(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def serving(wheels: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment with the extra ``serve`` as well."""
-    return environment(wheel, tmp_path_factory.mktemp("serving"), "serve")
+    return environment(tmp_path_factory.mktemp("serving"), *wheels, extras=["serve"])
 
 
-def environment(wheel: Path, place: Path, *extras: str) -> Path:
+@pytest.fixture(scope="module")
+def without_data(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of such an environment from which trainmedic-data was removed."""
+    return environment(tmp_path_factory.mktemp("without"), wheel, extras=["serve"])
+
+
+def environment(place: Path, *wheels: Path, extras: Iterable[str] = ()) -> Path:
     """The dependencies are those of the tests: they are found by their path, and all other packages are hidden."""
     venv.create(place, with_pip=False, symlinks=True)
     (site,) = place.glob("lib/python*/site-packages")
@@ -216,7 +257,7 @@ def environment(wheel: Path, place: Path, *extras: str) -> Path:
     installed = packages_distributions()
     hidden = {name for name, owners in installed.items() if not needed & set(map(canonicalize_name, owners))}
     install = [sys.executable, "-m", "pip", "--python", str(place / "bin" / "python"), "install", "--quiet"]
-    subprocess.run([*install, "--no-deps", "--no-index", "--no-compile", str(wheel)], check=True)
+    subprocess.run([*install, "--no-deps", "--no-index", "--no-compile", *map(str, wheels)], check=True)
     (site / "sitecustomize.py").write_text(WITHOUT.format(hidden=sorted(hidden - {"trainmedic"})), encoding="utf-8")
     # A line of a .pth file adds the folder alone, without the editable install that it holds.
     (site / "dependencies.pth").write_text(f"{Path(yaml.__file__).parent.parent}\n", encoding="utf-8")
@@ -300,6 +341,18 @@ def test_with_the_extra_serve_it_asks_and_searches(serving: Path, files: Path) -
 
 
 @pytest.mark.slow
+def test_without_the_data_it_says_what_is_missing(without_data: Path, files: Path) -> None:
+    missing = (3, "trainmedic: the package trainmedic-data is not installed (pip install 'trainmedic[serve]')\n")
+    expected: Expected = {
+        **dict.fromkeys(
+            (("ask", "KTO loss is nan, why?"), ("search", "kto"), ("serve",), ("index", "verify")), missing
+        ),
+        ("check", "train.sh"): (1, "openrlhf-kto-vanilla-loss-single-class"),
+    }
+    assert wrong(without_data, files, expected) == []
+
+
+@pytest.mark.slow
 def test_with_the_extra_serve_it_serves_until_it_is_told_to_stop(serving: Path, files: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
@@ -367,7 +420,7 @@ def test_everything_that_make_installs_is_pinned() -> None:
         [*requirements("serve", "slack", "ingest", "postgres", "otel", "st"), *PYPROJECT["dependency-groups"]["dev"]]
     )
     cuda = {name for name in needed if name.startswith(("nvidia-", "cuda-", "triton"))}  # of a CUDA build of torch
-    assert sorted(needed - cuda - set(pinned())) == []
+    assert sorted(needed - cuda - set(pinned())) == ["trainmedic-data"]
 
 
 def test_the_default_set_has_no_torch_and_no_cuda() -> None:
@@ -430,7 +483,7 @@ def test_the_image_installs_the_set_of_make_install() -> None:
     rule = r"^\$\(VENV\)/\.installed:.*\n(?:\t@.*\n)*\t\$\(PIP\) --editable '\.(\[.+\])'"
     default = re.search(rule, makefile, re.MULTILINE)
     assert default is not None
-    assert f'".{default[1]}"' in DOCKERFILE
+    assert f'".{default[1]}" ./{DATA}' in DOCKERFILE
     assert "--constraint constraints.txt" in DOCKERFILE
 
 

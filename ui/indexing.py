@@ -11,11 +11,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from trainmedic.kb.errors import StoreError, TrainmedicError
-from trainmedic.kb.store import build, index
+from trainmedic.kb.store import build, shipped
 from trainmedic.service.settings import Settings
 from trainmedic.ui.loading import embedder_of, index_root
 
 LOOK_S = 0.2
+LONGEST_REPORT = 8_192
+"""Bytes of one message of that process."""
 NICENESS = 10
 """The questions of users come first."""
 Percent = Callable[[int], None]
@@ -28,7 +30,7 @@ async def add_vectors(settings: Settings, name: str, report: Percent) -> None:
     """
     context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(settings, name, index.PREBUILT, theirs), daemon=True)
+    process = context.Process(target=_work, args=(settings, name, shipped.index(), theirs), daemon=True)
     process.start()
     theirs.close()
     failure, alive = "", True
@@ -38,9 +40,9 @@ async def add_vectors(settings: Settings, name: str, report: Percent) -> None:
             alive = process.is_alive()
             with suppress(EOFError):
                 while ours.poll():
-                    message = ours.recv()
-                    if isinstance(message, int):
-                        report(message)
+                    message = ours.recv_bytes(LONGEST_REPORT).decode("utf-8", "replace")
+                    if message.isdecimal():
+                        report(int(message))
                     else:
                         failure = message
         if process.exitcode:
@@ -61,9 +63,9 @@ def _work(settings: Settings, name: str, prebuilt: Path, reports: Connection) ->
             name,
             embedder_of(settings),
             prebuilt,
-            progress=lambda done, total: reports.send(100 * done // max(total, 1)),
+            progress=lambda done, total: reports.send_bytes(b"%d" % (100 * done // max(total, 1))),
         )
     except (TrainmedicError, OSError) as error:  # the service has ended if the pipe is broken
         with suppress(OSError):
-            reports.send(str(error))
+            reports.send_bytes(str(error).encode("utf-8", "replace")[:LONGEST_REPORT])
         raise SystemExit(1) from error

@@ -18,7 +18,7 @@ from trainmedic.kb.pages.defect_causes import with_defects
 from trainmedic.kb.pages.mechanism import load_mechanisms, with_mechanisms
 from trainmedic.kb.pages.page import KNOWLEDGE
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.store import build, index
+from trainmedic.kb.store import build, index, shipped
 from trainmedic.kb.store.embedder import Embedder, Identity, OnnxEmbedder, make_embedder
 from trainmedic.kb.store.manifest import Manifest
 from trainmedic.kb.threads.store import FILE, ThreadStore
@@ -79,7 +79,7 @@ def knowledge_of(settings: Settings, pages: Pages, embedder: Embedder, *, at_onc
 
     ``at_once``: with an index of words only, if embedding its texts would take more than some seconds.
     """
-    inputs = (pages.cases, pages.rules, pages.glossary, embedder, index_root(settings), index.PREBUILT)
+    inputs = (pages.cases, pages.rules, pages.glossary, embedder, index_root(settings), shipped.index())
     opened = build.at_once(*inputs) if at_once else None
     if opened is None:
         with bar("building the search index") as progress:
@@ -114,10 +114,12 @@ def threads_of(settings: Settings, embedder: Embedder) -> ThreadStore:
 
 
 def prebuild() -> Manifest:
-    """Make the index that the package brings along, unless it fits already: shipped pages, default embedder."""
+    """Make the index of trainmedic-data, unless it fits already: shipped pages, default embedder."""
     pages = read_pages()
     with bar("building the package's search index") as progress:
-        return build.prebuild(pages.cases, pages.rules, pages.glossary, OnnxEmbedder(), progress=progress)
+        return build.prebuild(
+            pages.cases, pages.rules, pages.glossary, OnnxEmbedder(), shipped.index(), progress=progress
+        )
 
 
 def embedder_of(settings: Settings) -> Embedder:

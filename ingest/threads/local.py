@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from trainmedic.ingest.items import Checkpoint, Discussion, Raw
-from trainmedic.ingest.threads.stages import Embed, Result, Task, begin_apart, embedded, read
+from trainmedic.ingest.threads.stages import Embed, Embedded, Task, embedded, read, read_apart
 from trainmedic.kb.confined import Confined
 
 CHUNK = 16
@@ -43,11 +43,11 @@ class Local:
         """Items that are taken ahead of the results."""
         return CHUNK * CHUNKS_AHEAD * self._encoders
 
-    def run(self, tasks: Iterable[Task | Checkpoint]) -> Generator[Result | Checkpoint, None, None]:
+    def run(self, tasks: Iterable[Task | Checkpoint]) -> Generator[Embedded | Checkpoint, None, None]:
         switch_s = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_S)
         stages = _Stages(self._embed, self._encoders, self._few)
-        waiting: deque[Future[list[Result]]] = deque()
+        waiting: deque[Future[list[Embedded]]] = deque()
         chunk: list[Task] = []
         try:
             for task in tasks:
@@ -83,15 +83,18 @@ class _Stages:
     def __init__(self, embed: Embed, encoders: int, few: int) -> None:
         self._embed, self._left = embed, few
         self._encoders = ThreadPoolExecutor(encoders, thread_name_prefix="embed")
-        self._readers = Confined(DEADLINE_S, processes=max(1, encoders // CORES_PER_READER))
+        readers = max(1, encoders // CORES_PER_READER)
+        self._waiting = ThreadPoolExecutor(readers, thread_name_prefix="read")
+        self._readers = Confined(DEADLINE_S, processes=readers)
 
-    def submit(self, chunk: list[Task]) -> Future[list[Result]]:
+    def submit(self, chunk: list[Task]) -> Future[list[Embedded]]:
         self._left -= len(chunk)
         if self._left >= 0 and all(_is_plain(task.item) for task in chunk):
             return self._encoders.submit(embedded, read(chunk), self._embed)
-        reading = begin_apart(chunk, self._readers)
-        return self._encoders.submit(lambda: embedded(reading(), self._embed))
+        reading = self._waiting.submit(read_apart, chunk, self._readers)
+        return self._encoders.submit(lambda: embedded(reading.result(), self._embed))
 
     def close(self) -> None:
-        self._encoders.shutdown(cancel_futures=True)
+        self._waiting.shutdown(wait=False, cancel_futures=True)
         self._readers.close()
+        self._encoders.shutdown(cancel_futures=True)

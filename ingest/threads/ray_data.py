@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import trainmedic.kb.picklable  # noqa: F401  threads hold read-only mappings
 from trainmedic.ingest.items import Checkpoint
 from trainmedic.ingest.threads.local import CHUNK, DEADLINE_S
-from trainmedic.ingest.threads.stages import Embed, Result, Task, begin_apart, embedded
+from trainmedic.ingest.threads.stages import Embed, Embedded, Task, embedded, read_apart
 from trainmedic.kb.confined import Confined
 from trainmedic.kb.errors import InvalidSettings
 
@@ -57,7 +58,7 @@ class RayData:
         context.execution_options.preserve_order = True
         context.enable_progress_bars = False
 
-    def run(self, tasks: Iterable[Task | Checkpoint]) -> Generator[Result | Checkpoint, None, None]:
+    def run(self, tasks: Iterable[Task | Checkpoint]) -> Generator[Embedded | Checkpoint, None, None]:
         window: list[Task] = []
         for task in tasks:
             if isinstance(task, Task):
@@ -75,7 +76,7 @@ class RayData:
 
         ray.shutdown()
 
-    def _results(self, tasks: Sequence[Task]) -> Iterator[Result]:
+    def _results(self, tasks: Sequence[Task]) -> Iterator[Embedded]:
         if not tasks:
             return
         import ray.data
@@ -89,7 +90,7 @@ class RayData:
 def _done(row: Row, made: bytes) -> Row:
     """A chunk, read and embedded. A task and no actor: Ray would start new actors, and they open the encoder anew, for
     every window."""
-    return {"chunk": Chunk(embedded(begin_apart(row["chunk"].values, _readers())(), _encoder(made)))}
+    return {"chunk": Chunk(embedded(read_apart(row["chunk"].values, _readers()), _encoder(made)))}
 
 
 @cache

@@ -4,13 +4,13 @@ embedded. Everything here can be sent to another process."""
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-import trainmedic.kb.picklable  # noqa: F401  threads hold read-only mappings
 from trainmedic.ingest.items import Checkpoint, Discussion, Raw, masked
 from trainmedic.ingest.threads.facts import Facts, Reading, digest_of, facts_of, read_item
 from trainmedic.kb.confined import Confined, Exceeded
@@ -34,19 +34,21 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What an item became. Only a new or changed one has a ``reading``, and once it is embedded a row of ``vectors``
-    for each of its texts (`texts_of`). ``reason`` says why it has ``failed``."""
+    """What an item became. Only a new or changed one has a ``reading``. ``reason`` says why it has ``failed``."""
 
     origin: str
     state: Literal["added", "changed", "unchanged", "failed"]
     reading: Reading | None = None
     facts: Facts | None = None
     reason: str = ""
-    vectors: Array = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+
+
+Embedded: TypeAlias = tuple[Result, Array]
+"""With a row for each text of its reading (`texts_of`)."""
 
 
 class Executor(Protocol):
-    def run(self, tasks: Iterable[Task | Checkpoint]) -> Generator[Result | Checkpoint, None, None]:
+    def run(self, tasks: Iterable[Task | Checkpoint]) -> Generator[Embedded | Checkpoint, None, None]:
         """The results in the order of the tasks, with vectors.
 
         A bounded number of tasks is taken ahead of the results, none beyond a checkpoint before that was returned.
@@ -58,20 +60,15 @@ def read(tasks: Sequence[Task]) -> list[Result]:
     return [_result(task) for task in tasks]
 
 
-def begin_apart(tasks: Sequence[Task], processes: Confined) -> Callable[[], list[Result]]:
-    """Begin to read in a process with bounds; what is returned waits for the results. Of tasks that break the bounds
-    together each is read again, so that the one that does so alone has failed and no other."""
-    waited = processes.begin(read, tasks)
-
-    def results() -> list[Result]:
-        try:
-            return waited()
-        except Exceeded as error:
-            if len(tasks) == 1:
-                return [Result(origin=tasks[0].item.origin, state="failed", reason=str(error))]
-            return [result for task in tasks for result in begin_apart([task], processes)()]
-
-    return results
+def read_apart(tasks: Sequence[Task], processes: Confined) -> list[Result]:
+    """Read in a process with bounds. Of tasks that break the bounds together each is read again, so that the one that
+    does so alone has failed and no other."""
+    try:
+        return processes.run(read, tasks)
+    except Exceeded as error:
+        if len(tasks) == 1:
+            return [Result(origin=tasks[0].item.origin, state="failed", reason=str(error))]
+        return [result for task in tasks for result in read_apart([task], processes)]
 
 
 def _result(task: Task) -> Result:
@@ -86,21 +83,14 @@ def _result(task: Task) -> Result:
     return Result(origin=item.origin, state=state, reading=reading, facts=reading.facts)
 
 
-def embedded(results: Sequence[Result], embed: Embed) -> list[Result]:
+def embedded(results: Sequence[Result], embed: Embed) -> list[Embedded]:
     """The results with their vectors."""
-    texts = [text for result in results if result.reading for text in texts_of(result.reading)]
-    if not texts:
-        return list(results)
-    vectors = np.concatenate([embed(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)])
-    complete: list[Result] = []
-    start = 0
-    for result in results:
-        if result.reading:
-            end = start + len(texts_of(result.reading))
-            result = replace(result, vectors=vectors[start:end])
-            start = end
-        complete.append(result)
-    return complete
+    texts = [texts_of(result.reading) if result.reading else () for result in results]
+    together = list(chain.from_iterable(texts))
+    batches = [embed(together[start : start + BATCH]) for start in range(0, len(together), BATCH)]
+    vectors = np.concatenate(batches) if batches else np.zeros((0, 0), np.float32)
+    ends = list(accumulate(map(len, texts)))
+    return [(result, vectors[end - len(own) : end]) for result, own, end in zip(results, texts, ends, strict=True)]
 
 
 def texts_of(reading: Reading) -> tuple[str, ...]:

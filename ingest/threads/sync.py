@@ -77,18 +77,18 @@ def sync(
     entries: list[Entry] = []
     facts: list[Facts] = []
     with closing(executor.run(tasks())) as results:
-        for result in results:
-            if isinstance(result, Checkpoint):
+        for done in results:
+            if isinstance(done, Checkpoint):
                 store.put(entries)
                 entries = []
-                store.set_checkpoint(source, result.value)
-            elif result.state == "failed":
+                store.set_checkpoint(source, done.value)
+            elif (result := done[0]).state == "failed":
                 failures.append(Failure(origin=result.origin, reason=result.reason))
             else:
                 counts[result.state] += 1
                 facts += [result.facts] if result.facts is not None else []
                 if result.reading is not None:
-                    entries.append(_entry(result.reading, result.vectors, explain))
+                    entries.append(_entry(result.reading, done[1], explain))
                 if len(entries) == BATCH:
                     store.put(entries)
                     entries = []

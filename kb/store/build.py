@@ -31,7 +31,6 @@ from trainmedic.kb.store.embeddings import EmbeddingCache, Progress, embed, no_p
 from trainmedic.kb.store.index import (
     CONCEPTS,
     PAGES,
-    PREBUILT,
     Index,
     code_version,
     glossary_version,
@@ -67,7 +66,7 @@ def build(
     glossary: Glossary,
     embedder: Embedder,
     root: Path,
-    prebuilt: Path = PREBUILT,
+    prebuilt: Path,
     *,
     progress: Progress = no_progress,
 ) -> Manifest:
@@ -86,7 +85,7 @@ def ensure(
     glossary: Glossary,
     embedder: Embedder,
     root: Path,
-    prebuilt: Path = PREBUILT,
+    prebuilt: Path,
     *,
     progress: Progress = no_progress,
 ) -> Index:
@@ -102,7 +101,7 @@ def ensure(
 
 
 def at_once(
-    cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder, root: Path, prebuilt: Path = PREBUILT
+    cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder, root: Path, prebuilt: Path
 ) -> Index | None:
     """What `ensure` returns if it is there, else the words of what it would build; None if that has few new texts."""
     found = _whole(root, identity_of(cases, rules, glossary, embedder.identity), embedder, prebuilt)
@@ -133,7 +132,7 @@ def prebuild(
     rules: RuleSet,
     glossary: Glossary,
     embedder: Embedder,
-    folder: Path = PREBUILT,
+    folder: Path,
     *,
     progress: Progress = no_progress,
 ) -> Manifest:
@@ -175,7 +174,7 @@ def _locked(root: Path, name: str = ".lock") -> Iterator[None]:
 
 
 def add_vectors(
-    root: Path, id: str, embedder: Embedder, prebuilt: Path = PREBUILT, *, progress: Progress = no_progress
+    root: Path, id: str, embedder: Embedder, prebuilt: Path, *, progress: Progress = no_progress
 ) -> Manifest:
     """Make the index ``root/id`` whole and delete others. Raises `StoreError` if it is missing, damaged or deleted
     meanwhile, because the pages changed, or if the embedder fails."""

@@ -22,8 +22,8 @@ import numpy.typing as npt
 from trainmedic.kb.breaker import Breaker
 from trainmedic.kb.errors import InvalidSettings, StoreError
 from trainmedic.kb.identities import mask_identities
+from trainmedic.kb.store import shipped
 
-ASSETS = Path(__file__).parent / "assets"
 BATCH = 16
 BULK = 64
 """The number of texts from which all cores are used."""
@@ -120,8 +120,9 @@ class CachedEmbeddings:
 class OnnxEmbedder(CachedEmbeddings):
     """all-MiniLM-L6-v2, int8, by onnxruntime on one thread: 0.2 s to load, about a millisecond a question."""
 
-    def __init__(self, folder: Path = ASSETS) -> None:
+    def __init__(self) -> None:
         super().__init__()
+        folder = shipped.encoder()
         fields = json.loads((folder / "identity.json").read_text(encoding="utf-8"))
         graph = hashlib.sha256("\n".join((fields["sha256"], *LEFT_OUT)).encode()).hexdigest()
         self.identity = Identity(name=fields["name"], dimension=fields["dimension"], digest=graph[:16])

@@ -1,6 +1,6 @@
 """The index on disk, opened read-only: what it was made of, its texts, their words and their vectors.
 
-`kb.store.build` makes it. The package has an index of its own pages in `PREBUILT`, so that a new installation starts
+`kb.store.build` makes it. That of the shipped pages is in `kb.store.shipped.index()`, so that a new installation starts
 without embedding anything.
 """
 
@@ -25,8 +25,6 @@ from trainmedic.kb.store.manifest import FORMAT, Manifest, require_embedder, ver
 from trainmedic.kb.store.passages import Chunks, Passages, read_passages
 from trainmedic.kb.store.vectors import VECTORS, Vectors
 
-PREBUILT = Path(__file__).parent / "prebuilt"
-"""The index that is part of the package; not in git, ``trainmedic index build --package`` makes it."""
 INDEXING_CODE = ("store", "glossary", "pages", "model")
 """The packages of `kb` whose code an index depends on."""
 CONCEPTS = "concepts.json"

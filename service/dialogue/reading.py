@@ -9,27 +9,21 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 from collections.abc import AsyncIterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from hashlib import blake2b
 from multiprocessing import forkserver
 from threading import Lock
-from typing import TypeAlias
 
 from cachetools import LRUCache
-from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
-import trainmedic.kb.picklable  # noqa: F401
+from trainmedic.kb.confined import START_METHOD, Confined, Exceeded, TookTooLong
 from trainmedic.kb.errors import TooLarge, TrainmedicError
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 
 PRELOAD = ("trainmedic.service.dialogue.reader_preload", __name__)
-_FORKS_FROM_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
-_Task: TypeAlias = tuple[str, tuple[Attachment, ...]]
-
 
 KEPT_CHARACTERS = 16_000_000
 """Code points of the texts whose readings are kept."""
@@ -90,15 +84,14 @@ class ReadingPool:
     def __init__(self, processes: int, timeout_s: float, memory: int, reader: Read = parse) -> None:
         self._processes = processes
         self._timeout_s = timeout_s
-        self._memory = memory
         self._reader = reader
-        self._starting: Future[ProcessPool] | None = None
-        self._renewing = Lock()
+        self._confined = Confined(timeout_s, memory, processes)
+        self._running = False
 
     def preload(self) -> None:
         """Begin to load the readers in the background; returns at once."""
-        if self._processes and _FORKS_FROM_SERVER:
-            multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOAD))
+        if self._processes and START_METHOD == "forkserver":
+            multiprocessing.get_context(START_METHOD).set_forkserver_preload(list(PRELOAD))
             forkserver.ensure_running()
 
     @asynccontextmanager
@@ -108,59 +101,27 @@ class ReadingPool:
             yield
             return
         self.preload()
-        with ThreadPoolExecutor(1) as starter:  # processes start slowly, and the service has other things to do
-            self._starting = starter.submit(self._started)
-            try:
-                yield
-            finally:
-                starting, self._starting = self._starting, None
-                pool = await asyncio.wrap_future(starting)
-                pool.stop()  # type: ignore[no-untyped-call]
-                await asyncio.to_thread(pool.join)
-
-    def _started(self) -> ProcessPool:
-        # Not fork: the service has threads, and a lock that one of them holds would stay locked in the child.
-        context = multiprocessing.get_context("forkserver" if _FORKS_FROM_SERVER else "spawn")
-        pool = ProcessPool(max_workers=self._processes, initializer=_prepare, initargs=(self._memory,), context=context)
-        pool.schedule(_ready)
-        return pool
-
-    def _schedule(self, starting: Future[ProcessPool], task: _Task) -> ProcessFuture[Evidence]:
+        # Processes start slowly, and the service has other things to do.
+        starting = asyncio.create_task(asyncio.to_thread(self._confined.start))
+        self._running = True
         try:
-            return starting.result().schedule(self._reader, args=task, timeout=self._timeout_s)
-        except RuntimeError:  # a broken pool stays broken
-            with self._renewing:
-                if self._starting is starting:
-                    self._starting = Future()
-                    self._starting.set_result(self._started())
-            renewed = (self._starting or starting).result()
-            return renewed.schedule(self._reader, args=task, timeout=self._timeout_s)
+            yield
+        finally:
+            self._running = False
+            await starting
+            await asyncio.to_thread(self._confined.close)
 
     def read(self, question: str, attachments: Sequence[Attachment] = ()) -> Evidence:
         """`kb.parse.pipeline.parse`. Raises `ReadingTimeout`, or `TooLarge` for what the process had no memory for."""
-        starting = self._starting
-        if starting is None:
+        if not self._running:
             return self._reader(question, attachments)
-        reading = self._schedule(starting, (question, tuple(attachments)))
         try:
-            return reading.result()
-        except TimeoutError as error:
+            return self._confined.run(self._reader, question, tuple(attachments))
+        except TookTooLong as error:
             raise ReadingTimeout(
                 f"what was sent could not be read within {self._timeout_s:g} s", hint="send less of it, as text"
             ) from error
-        except (MemoryError, ProcessExpired) as error:
+        except Exceeded as error:
             raise TooLarge(
                 "what was sent could not be read within the memory for one request", hint="send less of it"
             ) from error
-
-
-def _prepare(memory: int) -> None:
-    """Bound the address space of this process, where the system can."""
-    with suppress(ImportError, ValueError, OSError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-
-
-def _ready() -> None:
-    """A task without work: the pool starts its processes with the first."""

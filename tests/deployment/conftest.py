@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmedic.kb.store.index import PREBUILT
+from trainmedic.kb.store import shipped
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -25,14 +25,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.fixture(scope="session")
 def checkout(tmp_path_factory: pytest.TempPathFactory, knowledge_folder: Path) -> Path:
-    """The tracked files, and the index that `make wheel` puts into the package."""
+    """The tracked files, and the index that `make wheel` puts into trainmedic-data."""
     folder = tmp_path_factory.mktemp("checkout")
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in names.split("\0"):
         if name and (ROOT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
-    shutil.copytree(PREBUILT, folder / "kb" / "store" / "prebuilt")
+    shutil.copytree(shipped.index(), folder / "kb" / "data" / "trainmedic_data" / "index")
     return folder
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(shutil.which("unshare") is None or os.geteuid() 
 def bundle(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The unpacked archive."""
     dist, target = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("target")
-    run(PYTHON, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", dist, checkout)
+    run(PYTHON, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", dist, checkout, checkout / "kb" / "data")
     run(checkout / "docs/deploy/airgap/make_bundle.sh", PYTHON, dist)
     (archive,) = dist.glob("trainmedic-*.tar.gz")
     run("sha256sum", "--check", f"{archive.name}.sha256", cwd=dist)

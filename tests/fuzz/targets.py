@@ -12,10 +12,12 @@ from tests.test_mask import NAMES as SECRET_NAMES
 from trainmedic.ingest.items import Raw
 from trainmedic.ingest.personal import hidden, hidden_markdown
 from trainmedic.ingest.read.blocks import blocks
+from trainmedic.kb.codec import codec_of
 from trainmedic.kb.engine.expressions import compile_expression
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.mask import mask
+from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.logs import event_files
 from trainmedic.kb.parse.pipeline import parse
@@ -44,6 +46,8 @@ def _parse(data: bytes) -> None:
     else:
         parts = [Attachment(name=f"{n}{name}", content=part) for n, part in enumerate(content.split(b"\f")[:3])]
         evidence = parse("", tuple(parts))
+    sent = codec_of(Evidence).encode(evidence)
+    assert codec_of(Evidence).encode(codec_of(Evidence).decode(sent)) == sent
     sources = {source.name: source.text for source in evidence.sources}
     spans = [span for option in evidence.run.options for span in (option.span, option.key_span, option.value_span)]
     spans += [fact.span for fact in evidence.versions.values()] + [row.span for row in evidence.rows]

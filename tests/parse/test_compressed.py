@@ -5,6 +5,8 @@ from __future__ import annotations
 import bz2
 import gzip
 import sys
+import time
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -63,6 +65,26 @@ def test_a_bomb_is_expanded_only_up_to_the_bound(monkeypatch: pytest.MonkeyPatch
     assert not expanded.complete
     assert len(expanded.content) <= 1_500_001
     assert expanded.content.startswith(b"xxx")
+
+
+@pytest.mark.parametrize("ending", COMPRESS)
+def test_the_start_of_a_file_is_unpacked_and_no_more_of_it(ending: str) -> None:
+    lines = b"".join(b"step %d loss %d\n" % (n, n * n) for n in range(50_000))
+    assert compressed.start_of(COMPRESS[ending](lines), 10_000) == lines[:10_000]
+    assert compressed.start_of(COMPRESS[ending](b"few\n"), 10_000) == b"few\n"
+    bomb = COMPRESS[ending](b"\0" * 60_000_000)
+    tracemalloc.start()
+    before = time.process_time()
+    start = compressed.start_of(bomb, 200_000)
+    used, (_, most) = time.process_time() - before, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert start == b"\0" * 200_000
+    assert most < 8_000_000
+    assert used < 0.5
+
+
+def test_nothing_but_compressed_content_has_a_start_to_unpack() -> None:
+    assert compressed.start_of(b"loss is nan", 100) is None
 
 
 def test_a_file_of_many_empty_parts_ends_too() -> None:

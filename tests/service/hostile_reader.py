@@ -1,10 +1,11 @@
-"""A reader that a text can hold, exhaust or end; apart, because each process of a pool imports it."""
+"""A reader that a text can hold, exhaust, end or take over; apart, because each process of a pool imports it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 
+from tests.confined_work import taken_over
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
@@ -22,4 +23,6 @@ def hostile(question: str, attachments: Sequence[Attachment] = ()) -> Evidence:
         bytearray(4 * GIBIBYTE)
     if question == "die":
         os._exit(1)
+    if question == "take over":
+        return taken_over("pickle")
     return parse(question, attachments)

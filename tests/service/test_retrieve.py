@@ -29,7 +29,8 @@ class Blind(HashEmbedder):
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
-    return store.ensure(cases(), rules(), glossary(), HashEmbedder(), tmp_path_factory.mktemp("index"))
+    root = tmp_path_factory.mktemp("index")
+    return store.ensure(cases(), rules(), glossary(), HashEmbedder(), root, root / "none")
 
 
 def query(question: str, **changes: object) -> Query:
@@ -76,7 +77,7 @@ def test_a_fired_rule_brings_its_case(index: Index) -> None:
 
 def test_facts_that_agree_decide_between_equals(tmp_path: Path) -> None:
     twins = replace(cases(), cases=(case("a", ["same words"]), case("b", ["same words"], frameworks=("verl",))))
-    index = store.ensure(twins, rules(), glossary(), Blind(), tmp_path)
+    index = store.ensure(twins, rules(), glossary(), Blind(), tmp_path, tmp_path / "none")
     known = {one.id: one for one in twins.cases}
     plain = query("same words")
     assert retrieve(plain, index, Blind(), cases=known)[0].case_id == "a"
@@ -111,7 +112,7 @@ def test_a_filter_looks_beyond_the_first_chunks(tmp_path: Path) -> None:
     many = [case(f"loud-{n:03}", ["loss nan nan nan"]) for n in range(150)]
     quiet = case("quiet", ["a long story in which a loss is at last nan and more besides"], frameworks=("verl",))
     pages = replace(cases(), cases=(*many, quiet), version="many")
-    index = store.ensure(pages, rules(), glossary(), HashEmbedder(), tmp_path)
+    index = store.ensure(pages, rules(), glossary(), HashEmbedder(), tmp_path, tmp_path / "none")
     known = {one.id: one for one in pages.cases}
     hits = retrieve(query("loss nan"), index, HashEmbedder(), cases=known, filters={"framework": "verl"})
     assert [hit.case_id for hit in hits] == ["quiet"]

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from tests.store.knowledge import HashEmbedder
-from trainmedic.kb.errors import InvalidSettings
+from trainmedic.kb.errors import InvalidSettings, StoreError
+from trainmedic.kb.store import shipped
 from trainmedic.kb.store.embedder import (
-    ASSETS,
     BULK,
     CACHED_QUERIES,
     Embedder,
@@ -94,11 +94,19 @@ def test_the_default_imports_no_torch() -> None:
 
 
 def test_the_shipped_files_are_those_of_the_notice() -> None:
-    notice = (ASSETS / "NOTICE.txt").read_text(encoding="utf-8")
+    notice = (shipped.encoder() / "NOTICE.txt").read_text(encoding="utf-8")
     for name in ("model.onnx", "tokenizer.json"):
-        assert hashlib.sha256((ASSETS / name).read_bytes()).hexdigest() in notice
-    weights = json.loads((ASSETS / "identity.json").read_text(encoding="utf-8"))["weights_sha256"]
+        assert hashlib.sha256((shipped.encoder() / name).read_bytes()).hexdigest() in notice
+    weights = json.loads((shipped.encoder() / "identity.json").read_text(encoding="utf-8"))["weights_sha256"]
     assert weights in notice
+
+
+def test_without_its_files_the_default_says_what_installs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "trainmedic_data", None)
+    for wanted in (OnnxEmbedder, shipped.index):
+        with pytest.raises(StoreError, match="trainmedic-data is not installed") as caught:
+            wanted()
+        assert caught.value.hint == "pip install 'trainmedic[serve]'"
 
 
 @pytest.mark.st

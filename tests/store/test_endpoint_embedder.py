@@ -266,25 +266,25 @@ def found(text: str, index: Index, embedder: Embedder) -> Sequence[str]:
 
 def test_an_index_is_built_and_searched_with_an_endpoint(endpoint: Endpoint, tmp_path: Path) -> None:
     embedder = made(endpoint)
-    index = store.ensure(cases(), rules(), glossary(), embedder, tmp_path)
+    index = store.ensure(cases(), rules(), glossary(), embedder, tmp_path, tmp_path / "none")
     assert index.manifest.embedder == embedder.identity
     assert found("training hang in allreduce", index, embedder) == ["nccl-hang meaning"]
     before = len(endpoint.requests)
-    again = store.ensure(cases(), rules(), glossary(), made(endpoint), tmp_path)
+    again = store.ensure(cases(), rules(), glossary(), made(endpoint), tmp_path, tmp_path / "none")
     assert again.manifest == index.manifest
     assert len(endpoint.requests) == before + 1  # who it is; nothing is embedded anew
 
 
 def test_a_question_is_answered_by_its_words_while_the_endpoint_is_down(endpoint: Endpoint, tmp_path: Path) -> None:
     embedder = made(endpoint)
-    index = store.ensure(cases(), rules(), glossary(), embedder, tmp_path)
+    index = store.ensure(cases(), rules(), glossary(), embedder, tmp_path, tmp_path / "none")
     endpoint.answers = [failing(500, "gone")] * 2
     assert found("training hang in allreduce", index, embedder) == ["nccl-hang words"]
 
 
 def test_an_index_of_another_embedder_is_refused(endpoint: Endpoint, tmp_path: Path) -> None:
     embedder = made(endpoint)
-    index = store.ensure(cases(), rules(), glossary(), embedder, tmp_path)
+    index = store.ensure(cases(), rules(), glossary(), embedder, tmp_path, tmp_path / "none")
     other = made(endpoint)
     other.identity = replace(other.identity, name="openai:another")
     with pytest.raises(StoreError, match=r"built with the embedder openai:bge-m3, not with openai:another"):
@@ -295,7 +295,7 @@ def test_an_endpoint_that_fails_while_an_index_is_built_leaves_one_of_words(endp
     embedder = made(endpoint)
     endpoint.answers = [failing(500, "gone")] * 2
     with pytest.raises(StoreError, match="answers 500"):
-        store.ensure(cases(), rules(), glossary(), embedder, tmp_path)
+        store.ensure(cases(), rules(), glossary(), embedder, tmp_path, tmp_path / "none")
     (words,) = store.indexes(tmp_path)
     assert open_index(words, embedder).words_only
     assert list(tmp_path.glob(f"{store.BUILDING}*")) == []

@@ -81,7 +81,7 @@ def test_an_index_is_built_once_and_again_when_pages_change(tmp_path: Path) -> N
 
 def test_it_is_built_again_when_the_glossary_gains_a_wording(tmp_path: Path) -> None:
     more = Glossary({"oom": Concept(id="oom", kind="symptom", en=("out of memory", "oom"), zh=("显存不足",))})
-    second = store.ensure(cases(), rules(), more, HashEmbedder(), tmp_path)
+    second = store.ensure(cases(), rules(), more, HashEmbedder(), tmp_path, tmp_path / "none")
     assert second.manifest.id != ensure(tmp_path).manifest.id
 
 
@@ -193,7 +193,7 @@ def test_damaged_words_are_made_again_and_never_embedded(tmp_path: Path, impatie
     assert words is not None
     (tmp_path / words.manifest.id / "chunks.json").write_text("[]")
     with pytest.raises(StoreError, match=r"chunks\.json"):
-        store.add_vectors(tmp_path, words.manifest.id, HashEmbedder())
+        store.add_vectors(tmp_path, words.manifest.id, HashEmbedder(), tmp_path / "none")
     again = at_once(tmp_path)
     assert again is not None
     assert again.passages == words.passages

@@ -27,7 +27,7 @@ from tests.store.endpoint import Endpoint
 from tests.store.knowledge import HashEmbedder, cases, glossary, rules
 from trainmedic.kb import plugins
 from trainmedic.kb.errors import TrainmedicError
-from trainmedic.kb.store import index as store
+from trainmedic.kb.store import shipped
 from trainmedic.kb.store.build import prebuild
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
@@ -501,7 +501,7 @@ def use_index(monkeypatch: pytest.MonkeyPatch, endpoint: Endpoint, data: Path) -
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(data))
     monkeypatch.setenv("TRAINMEDIC_EMBEDDER", "openai:bag-of-words")
     monkeypatch.setenv("TRAINMEDIC_EMBEDDER_BASE_URL", endpoint.url)
-    monkeypatch.setattr(store, "PREBUILT", data / "none")
+    monkeypatch.setattr(shipped, "index", lambda: data / "none")
 
 
 @pytest.fixture
@@ -547,7 +547,7 @@ def test_verify_checks_the_packages_own_index_too(
 ) -> None:
     package = tmp_path / "package"
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "none"))
-    monkeypatch.setattr(store, "PREBUILT", package)
+    monkeypatch.setattr(shipped, "index", lambda: package)
     made = prebuild(cases(), rules(), glossary(), HashEmbedder(), package)
     assert json.loads(out_of(capsys, "index", "verify"))["prebuilt"] == made.id
     (package / "terms.json").write_text("{}")
@@ -559,7 +559,7 @@ def test_without_an_index_verify_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "none"))
-    monkeypatch.setattr(store, "PREBUILT", tmp_path / "none")
+    monkeypatch.setattr(shipped, "index", lambda: tmp_path / "none")
     assert main(["index", "verify"]) == FAILED
     assert capsys.readouterr().err.startswith("trainmedic: ")
 

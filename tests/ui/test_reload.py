@@ -17,8 +17,9 @@ from tests.store.knowledge import HashEmbedder
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.glossary.terms import BUILT_IN
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.store import build, index
+from trainmedic.kb.store import build, shipped
 from trainmedic.kb.store.embedder import OnnxEmbedder
+from trainmedic.kb.store.index import open_index
 from trainmedic.kb.threads.store import FILE
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer
@@ -131,7 +132,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     for module in ("loading", "reload"):
         monkeypatch.setattr(f"trainmedic.ui.{module}.read_pages", read)
     monkeypatch.setattr(loading, "embedder_of", lambda settings: embedder)
-    monkeypatch.setattr(index, "PREBUILT", tmp_path / "no-package")
+    monkeypatch.setattr(shipped, "index", lambda: tmp_path / "no-package")
     return made
 
 
@@ -417,7 +418,7 @@ def test_a_process_of_its_own_makes_the_vectors_and_says_why_it_cannot(
     knowledge = loading.load_knowledge(place.settings, at_once=True)
     name, percents = knowledge.index.manifest.id, list[int]()
     asyncio.run(add_vectors(place.settings, name, percents.append))
-    opened = index.open_index(loading.index_root(place.settings) / name, knowledge.embedder)
+    opened = open_index(loading.index_root(place.settings) / name, knowledge.embedder)
     assert not opened.words_only
     assert percents[-1] == 100
     with pytest.raises(StoreError, match="no index at"):

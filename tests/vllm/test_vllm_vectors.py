@@ -28,7 +28,7 @@ def test_vllm_embeds_the_knowledge_and_the_questions(vllm_embeddings: Server, tm
     found = embedder.vectors(texts)
     assert np.allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-4)
     assert float(embedder.vectors(["loss is nan"])[0] @ found[0]) == pytest.approx(1.0, abs=1e-3)
-    index = store.ensure(cases(), rules(), glossary(), embedder, tmp_path)
+    index = store.ensure(cases(), rules(), glossary(), embedder, tmp_path, tmp_path / "none")
     again = make_embedder(f"openai:{NAME}", base_url=f"{vllm_embeddings.url}/v1")
     assert open_index(tmp_path / index.manifest.id, again).manifest == index.manifest
     evidence = parse("training hang in allreduce")

@@ -192,6 +192,7 @@ until = time.monotonic() + float(sys.argv[2])
 while time.monotonic() < until and not ending:
     time.sleep(0.02)
 print("finished")
+print("x" * 99_999, file=sys.stderr)  # more than a pipe holds
 mark.write(b"finished\\n")
 sys.exit(42 if ending else 0)
 """
@@ -219,6 +220,7 @@ class Watched:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            cwd=folder,
             env=environment,
             preexec_fn=none_ignored,
         )
@@ -249,6 +251,27 @@ def test_every_signal_reaches_the_run_once_and_the_exit_code_is_the_runs(
     assert run.process.returncode == 42
     assert run.noted() == [*noted, "finished"]
     assert out == b"finished\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_run_survives_its_watcher(tmp_path: Path, number: signal.Signals) -> None:
+    run = Watched(tmp_path, 2.0)
+    run.process.send_signal(number)
+    assert run.noted(1) == ["finished"]
+    (out,) = tmp_path.glob("trainmedic-watch-*/stdout")
+    assert out.read_text(encoding="utf-8").startswith("started\nfinished\n")
+    run.process.kill()
+    run.process.communicate(timeout=60)
+
+
+def test_what_a_run_leaves_behind_is_not_waited_for_and_its_output_is_removed(tmp_path: Path) -> None:
+    left = "import subprocess, sys; print(1, flush=True); subprocess.Popen(['sleep', '30'])"
+    watch = [sys.executable, "-c", START, "watch", "--", sys.executable, "-c", left]
+    begun = time.monotonic()
+    done = subprocess.run(watch, stdout=subprocess.PIPE, check=False, timeout=60, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, b"1\n")
+    assert time.monotonic() - begun < 25
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nohup_stays_effective(tmp_path: Path) -> None:

@@ -38,11 +38,12 @@ def upload_folder() -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingFile:
-    """A file waiting to be sent, as recognised; ``index`` is its position among the waiting files."""
+    """A file waiting to be sent, as recognised; ``index`` is its position among the waiting files. The lines of a large
+    compressed file are not counted before it is sent."""
 
     name: str
     kind: str
-    lines: int
+    lines: int | None
     read: bool
     index: int = 0
 

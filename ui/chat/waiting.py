@@ -13,7 +13,7 @@ from cachetools import LRUCache
 
 from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse.text.compressed import expand
+from trainmedic.kb.parse.text.compressed import start_of
 from trainmedic.service.answering import Executor
 from trainmedic.service.dialogue.request import safely_named
 from trainmedic.ui.chat import evidence
@@ -63,14 +63,15 @@ def recognise(path: str, read: Read) -> WaitingFile | None:
         content = Path(path).read_bytes()
     except OSError:
         return None
-    if expanded := expand(content):
-        content = expanded.content
+    unpacked = start_of(content, PEEK + 1)
+    known = content if unpacked is None else unpacked
     (safe,) = safely_named((Attachment(name=Path(path).name, content=b""),))
     name = safe.name
-    start = content[:PEEK]
-    head = start[: start.rfind(b"\n") + 1] if len(content) > PEEK and b"\n" in start else start
+    start = known[:PEEK]
+    head = start[: start.rfind(b"\n") + 1] if len(known) > PEEK and b"\n" in start else start
     (receipt,) = (item for item in read("", (Attachment(name=name, content=head),)).receipt.inputs if item.name == name)
-    return WaitingFile(name=name, kind=receipt.kind, lines=lines_of(content), read=receipt.read)
+    counted = unpacked is None or len(unpacked) <= PEEK
+    return WaitingFile(name=name, kind=receipt.kind, lines=lines_of(known) if counted else None, read=receipt.read)
 
 
 class WaitingFiles:
@@ -100,7 +101,7 @@ class WaitingFiles:
         files = await self._recognised(paths, sender)
         if not files:
             return str(t["files_gone"].format(count=len(paths)) if paths else t["empty"])
-        if any(file.read and file.lines for file in files):
+        if any(file.read and file.lines != 0 for file in files):
             return ""
         return str(t["nothing_readable"].format(names=t["reasons_joiner"].join(file.name for file in files)))
 

@@ -1,11 +1,11 @@
 """Build, verify or inspect the search index.
 
 build   make the index of the pages as they are; only changed texts are embedded
-verify  check every file of the index against its manifest, and those of the package's own index
+verify  check every file of the index against its manifest, and those of the index in trainmedic-data
 status  the index in use, its size, and whether it is older than the pages
 
-The package has an index of its own pages; another is needed, and built at the start, for your own pages or another
-embedder. A build that is killed continues where it was.
+The package trainmedic-data has the index of the shipped pages; another is needed, and built at the start, for your own
+pages or another embedder. A build that is killed continues where it was.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     build.add_argument(
         "--package",
         action="store_true",
-        help="make the package's own index instead: its pages alone, by the default embedder, if it does not fit",
+        help="make the one in trainmedic-data instead: shipped pages, default embedder; nothing to do if it fits",
     )
     actions.add_parser("verify", help="check the files of the index in use")
     actions.add_parser("status", help="show the index in use and whether it is older than the pages")
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _build(settings: Settings) -> None:
-    from trainmedic.kb.store import build, index
+    from trainmedic.kb.store import build, shipped
     from trainmedic.ui.loading import embedder_of, index_root, read_pages
     from trainmedic.ui.progress import bar
 
@@ -78,31 +78,31 @@ def _build(settings: Settings) -> None:
             pages.glossary,
             embedder_of(settings),
             index_root(settings),
-            index.PREBUILT,
+            shipped.index(),
             progress=progress,
         )
 
 
 def _verify(settings: Settings) -> None:
-    from trainmedic.kb.store import build, index
+    from trainmedic.kb.store import build, shipped
     from trainmedic.kb.store.manifest import manifest_or_none, verify
     from trainmedic.ui.loading import index_root
 
-    own = build.indexes(index_root(settings))
-    for folder in (*own, index.PREBUILT):
-        if folder != index.PREBUILT or not own or manifest_or_none(folder) is not None:
+    own, packaged = build.indexes(index_root(settings)), shipped.index()
+    for folder in (*own, packaged):
+        if folder != packaged or not own or manifest_or_none(folder) is not None:
             verify(folder)
     print("every file matches the manifest", file=sys.stderr)
 
 
 def _status(settings: Settings) -> IndexStatus:
-    from trainmedic.kb.store import build, index
+    from trainmedic.kb.store import build, shipped
     from trainmedic.kb.store.embedder import name_of_setting
     from trainmedic.kb.store.manifest import manifest_or_none, read_manifest
     from trainmedic.ui.loading import index_root, read_pages
 
     root, name = index_root(settings), name_of_setting(settings.embedder)
-    own, packaged = [read_manifest(folder) for folder in build.indexes(root)], manifest_or_none(index.PREBUILT)
+    own, packaged = [read_manifest(folder) for folder in build.indexes(root)], manifest_or_none(shipped.index())
     pages = read_pages(settings.extra_pages)
     available = own if packaged is None else [packaged, *own]
     fitting = [each for each in available if each.embedder.name == name and each.id == pages.index_id(each.embedder)]

@@ -5,7 +5,8 @@ Examples: trainmedic watch train.log --config train.sh --config ds.json
           trainmedic watch --config env.txt -- accelerate launch train.py --config cfg.yaml
 
 The configuration is checked before the launch. Each failure is reported once, with its step: on standard error, and to
-a webhook if given. With a command, its output passes through and its exit code is returned.
+a webhook if given. With a command, its output passes through and its exit code is returned. If the watcher is killed,
+the run goes on, and its output stays in the folder trainmedic-watch-... where it was started.
 """
 
 from __future__ import annotations

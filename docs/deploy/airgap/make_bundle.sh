@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes an archive that installs trainmedic without internet, on machines like this one (system, processor, Python).
-#   make_bundle.sh PYTHON FOLDER     FOLDER holds the wheel of `make wheel`; the archive is written there
+#   make_bundle.sh PYTHON FOLDER     FOLDER holds the wheels of `make wheel`; the archive is written there
 set -eu
 python=$1
 folder=$(cd "$2" && pwd)
@@ -8,14 +8,15 @@ root=$(cd "$(dirname "$0")/../../.." && pwd)
 extras=serve,slack,mcp,notify,ingest,postgres,otel
 wheel=$(ls -t "$folder"/trainmedic-*-py3-none-any.whl | head -n 1)
 version=$(basename "$wheel" | cut -d- -f2)
+data=$folder/trainmedic_data-$version-py3-none-any.whl
 platform=$("$python" -c 'import platform, sys; print(f"{platform.system().lower()}-{platform.machine()}-cp{sys.version_info[0]}{sys.version_info[1]}")')
 name=trainmedic-$version-$platform
 bundle=$folder/$name
 rm -rf "$bundle"
 mkdir -p "$bundle/wheels"
-# Our own wheel holds the knowledge, its index and the embedder's model. pip installs itself too: venv may lack it.
+# Our own wheels hold the knowledge, its index and the embedder's model. pip installs itself too: venv may lack it.
 "$python" -m pip --disable-pip-version-check wheel --quiet --wheel-dir "$bundle/wheels" \
-  --constraint "$root/constraints.txt" "$wheel[$extras]" pip
+  --constraint "$root/constraints.txt" "$wheel[$extras]" "$data" pip
 cp "$root/docs/deploy/airgap/install.sh" "$root/constraints.txt" "$root/LICENSE" "$bundle/"
 cp "$root/docs/run/deployment.md" "$bundle/README.md"
 cp -R "$root/docs/deploy" "$bundle/deploy"

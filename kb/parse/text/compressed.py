@@ -19,6 +19,11 @@ MOST_WINDOW = 128 * 1024 * 1024
 """Memory that the writer of a zstd file may ask for."""
 _STEP = 2048
 """Bytes fed at once: even these may expand to 64 MiB."""
+_SMALL_STEP = 64
+_LARGEST_PIECE = 1024 * 1024
+"""Bytes that one step of bzip2 expands to at most, for which 45 bytes may be 45 MiB."""
+_FIRST = 1024 * 1024
+"""Bytes that hold the first block of any format: that of bzip2 is of 900 kB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,19 @@ def expand(content: bytes) -> Expanded | None:
     return Expanded(kind=kind, content=kept, complete=pieces.complete) if kind else None
 
 
+def start_of(content: bytes, most: int) -> bytes | None:
+    """The first ``most`` bytes that it expands to, or fewer; None if it is not compressed. The price is bounded too."""
+    kind, start = kind_of(content), b""
+    try:
+        for piece in _Pieces(kind, content[:_FIRST], _SMALL_STEP) if kind else ():
+            start += piece[: most - len(start)]
+            if len(start) == most:
+                break
+    except ImportError:
+        return None
+    return start if kind else None
+
+
 def head_and_tail(pieces: Iterable[bytes], most: int) -> bytes:
     """All pieces, or ``most`` bytes of their beginning and end with the line breaks between, so that lines count."""
     head, tail, breaks = bytearray(), bytearray(), 0
@@ -69,10 +87,11 @@ def head_and_tail(pieces: Iterable[bytes], most: int) -> bytes:
 class _Pieces:
     """The decompressed pieces, up to `MOST_EXPANDED` bytes or to the first damaged one."""
 
-    def __init__(self, kind: str, content: bytes) -> None:
+    def __init__(self, kind: str, content: bytes, step: int = _STEP) -> None:
         self.complete = False
         self._kind = kind
         self._content = content
+        self._step = step
 
     def __iter__(self) -> Iterator[bytes]:
         expanded = 0
@@ -92,11 +111,16 @@ class _Pieces:
         for _ in range(MOST_MEMBERS):
             member = _decompressor(self._kind)
             while not member.eof:
-                chunk = self._content[start : start + _STEP]
+                chunk = self._content[start : start + self._step]
                 if not chunk:
                     return
                 start += len(chunk)
-                yield member.decompress(chunk)
+                if self._kind != "bzip2":
+                    yield member.decompress(chunk)
+                    continue
+                yield member.decompress(chunk, _LARGEST_PIECE)
+                while not (member.needs_input or member.eof):
+                    yield member.decompress(b"", _LARGEST_PIECE)
             start -= len(member.unused_data)
             if kind_of(self._content[start : start + 4]) != self._kind:  # the end, or what tar fills its blocks with
                 self.complete = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
@@ -335,6 +336,14 @@ def test_a_large_file_is_recognised_by_its_beginning_and_counted_whole(tmp_path:
     seen = recognise(str(path), parse)
     assert seen is not None
     assert (seen.kind, seen.lines) == ("log", 60_000)
+
+
+def test_of_a_compressed_file_only_the_beginning_is_unpacked(tmp_path: Path) -> None:
+    few, many = tmp_path / "few.log.gz", tmp_path / "many.log.gz"
+    few.write_bytes(gzip.compress(b"{'loss': 0.5, 'grad_norm': 1.0}\n" * 60))
+    many.write_bytes(gzip.compress(b"{'loss': 0.5, 'grad_norm': 1.0}\n" * 60_000))
+    seen = [recognise(str(path), parse) for path in (few, many)]
+    assert [(file.kind, file.lines, file.read) for file in seen if file] == [("log", 60, True), ("log", None, True)]
 
 
 def test_a_removed_file_does_not_come_back_when_an_earlier_change_is_answered_late(
