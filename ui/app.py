@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
 
 READING_TIMEOUT_S = 10.0
 """The longest that reading the text of one request takes; its process is killed after it."""
-OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
-"""The OpenTelemetry SDK's own variable: traces are sent there."""
 AUDIT_LOG_KEPT = timedelta(days=365)
 FIRST_TOKEN = 0.4
 """The part of a model's time in which its first word must come."""
@@ -116,12 +113,9 @@ def build_service(
     from trainmedic.service.access.slots import Worker
     from trainmedic.service.dialogue.reading import ReadingPool
     from trainmedic.ui.background import forgetting, serving
+    from trainmedic.ui.tracing import sending_traces
 
-    background: list[Background] = []
-    if os.environ.get(OTLP_ENDPOINT):
-        from trainmedic.ui.tracing import sending_traces
-
-        background.append(sending_traces)
+    background: list[Background] = [sending_traces]
     webhook = webhook_of(settings)
     if webhook is not None:
         observers = (*observers, webhook)

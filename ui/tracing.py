@@ -1,21 +1,26 @@
-"""Sending traces to an OpenTelemetry collector, as the SDK's own variables say, such as OTEL_EXPORTER_OTLP_ENDPOINT."""
+"""Sending traces to an OpenTelemetry collector, as the SDK's own variables say."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 from opentelemetry import trace
 
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 log = logging.getLogger("trainmedic")
 
 
 @asynccontextmanager
 async def sending_traces() -> AsyncIterator[None]:
-    """Send the spans of this process until the end, and then those that are left."""
+    """Send the spans of this process until the end, and then those that are left, if `ENDPOINT` is set."""
+    if not os.environ.get(ENDPOINT):
+        yield
+        return
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
