@@ -24,11 +24,6 @@ def write(text: str) -> None:
     Path("trainmedic.toml").write_text(text, encoding="utf-8")
 
 
-def test_the_default_listens_on_loopback_and_asks_for_no_key() -> None:
-    settings = load_settings()
-    assert (settings.host, settings.port, settings.keys) == ("127.0.0.1", 8000, frozenset())
-
-
 def test_there_are_few_settings_and_the_core_names_no_channel() -> None:
     assert len(known_settings()) <= 45
     assert not {"slack", "feishu", "dingtalk"} & set(Settings.model_fields)
@@ -93,17 +88,12 @@ def test_the_file_may_have_tables_and_lists() -> None:
         ('[model.base]\nurl = "x"\nulr = "x"', r"unknown setting model_base_ulr"),
         ("[slack.channels.C1]\nloud = true", r"unknown setting slack_channels\.C1\.loud"),
         ("port = \n", r"trainmedic\.toml is not TOML"),
+        ("\udcff", r"trainmedic\.toml is not TOML"),
     ],
 )
 def test_what_is_wrong_with_the_file_is_named(text: str, problem: str) -> None:
-    write(text)
+    Path("trainmedic.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(InvalidSettings, match=problem):
-        load_settings()
-
-
-def test_a_file_that_is_not_utf8_is_named() -> None:
-    Path("trainmedic.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(InvalidSettings, match=r"trainmedic\.toml is not TOML"):
         load_settings()
 
 
@@ -135,10 +125,10 @@ def test_every_secret_can_stand_in_a_file_and_is_not_shown(
     assert "hunter2" not in str(shown)
 
 
-def test_effective_settings_show_every_setting() -> None:
+def test_the_effective_settings_are_all_settings_by_name() -> None:
     shown = effective(load_settings())
     assert list(shown) == list(known_settings())
-    assert (shown["api_keys"], shown["model_context_tokens"], shown["slack_channels"]) == ("", 8192, {})
+    assert (shown["host"], shown["api_keys"], shown["slack_channels"]) == ("127.0.0.1", "", {})
 
 
 @pytest.mark.parametrize(("content", "problem"), [(None, "cannot be read"), (b"\xff\xfe", "is not UTF-8 text")])
@@ -175,14 +165,14 @@ def test_an_empty_secret_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         ("rate_limit_storage", "disk", "must be memory, database, or a URL"),
         ("database_url", "mysql://u:hunter2@h/x", "must be a URL such as postgresql://"),
         ("model_timeout_s", "0", "greater than 0"),
-        ("slack_channels", "{", "slack_channels"),
+        ("slack_channels", "{", "Expecting property name"),
     ],
 )
 def test_a_bad_value_is_refused_by_the_name_of_its_setting(
     name: str, value: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(f"TRAINMEDIC_{name.upper()}", value)
-    with pytest.raises(InvalidSettings, match=f"^{name}: .*" if name == problem else f"^{name}: .*{problem}") as caught:
+    with pytest.raises(InvalidSettings, match=f"^{name}: .*{problem}") as caught:
         load_settings()
     assert "hunter2" not in str(caught.value)
 
@@ -209,16 +199,11 @@ def test_what_kubernetes_sets_for_services_is_no_setting(monkeypatch: pytest.Mon
     write("port = 9000\n")
     for service in ("TRAINMEDIC", "TRAINMEDIC_DB"):
         monkeypatch.setenv(f"{service}_PORT", "tcp://10.0.0.1:8000")
-        for name, value in {
-            "SERVICE_HOST": "10.0.0.1",
-            "SERVICE_PORT": "8000",
-            "SERVICE_PORT_HTTP": "8000",
-            "PORT_8000_TCP": "tcp://10.0.0.1:8000",
-            "PORT_8000_TCP_PROTO": "tcp",
-            "PORT_8000_TCP_PORT": "8000",
-            "PORT_8000_TCP_ADDR": "10.0.0.1",
-        }.items():
-            monkeypatch.setenv(f"{service}_{name}", value)
+        monkeypatch.setenv(f"{service}_SERVICE_HOST", "10.0.0.1")
+        monkeypatch.setenv(f"{service}_SERVICE_PORT", "8000")
+        monkeypatch.setenv(f"{service}_SERVICE_PORT_HTTP", "8000")
+        monkeypatch.setenv(f"{service}_PORT_8000_TCP", "tcp://10.0.0.1:8000")
+        monkeypatch.setenv(f"{service}_PORT_8000_TCP_ADDR", "10.0.0.1")
     assert load_settings().port == 9000
     monkeypatch.setenv("TRAINMEDIC_PORT", "9001")
     assert load_settings().port == 9001
@@ -245,11 +230,6 @@ def test_a_key_that_can_be_guessed_is_refused_where_others_reach_the_port(name: 
     assert load_settings({**given, "host": "127.0.0.1"}).guarded
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost"])
-def test_what_counts_as_loopback(host: str) -> None:
-    assert is_loopback(host)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "::", "example.org"])
-def test_what_is_beyond_loopback(host: str) -> None:
-    assert not is_loopback(host)
+def test_what_counts_as_loopback() -> None:
+    assert all(map(is_loopback, ("127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost")))
+    assert not any(map(is_loopback, ("0.0.0.0", "10.0.0.1", "::", "example.org")))

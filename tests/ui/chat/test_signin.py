@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -55,6 +56,7 @@ class Provider:
     url: str = ""
     asked: list[dict[str, str]] = field(default_factory=list)
     tokens: int = 0
+    scopes: tuple[str, ...] = ()
 
     def hook(self) -> Any:
         request = flask.request
@@ -67,6 +69,11 @@ class Provider:
             if self.asked[-1].get("code_challenge") != challenge:
                 return flask.jsonify({"error": "invalid_grant"}), 400
         return None
+
+    def described(self, response: Any) -> Any:
+        if flask.request.path.endswith("/openid-configuration"):
+            response.set_data(json.dumps({**response.get_json(), "scopes_supported": self.scopes}))
+        return response
 
     def authorize(self, location: str, user: str) -> str:
         """The user agrees; returns the path that the browser is sent back to."""
@@ -87,6 +94,7 @@ def _provider() -> Iterator[Provider]:
     provider = Provider()
     app = provider_mock.app(require_nonce=True, user_claims=users)
     app.before_request(provider.hook)
+    app.after_request(provider.described)
     server = make_server("localhost", 0, app, threaded=True)
     provider.url = f"http://localhost:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
@@ -188,6 +196,16 @@ def test_groups_decide_who_is_admitted_and_who_administers(
     assert refused.status_code == 403
     assert words("en")["oidc_not_admitted"] in refused.text
     assert guest.get("/config").status_code == 401
+
+
+@pytest.mark.parametrize("offered", [(), ("openid", "groups")])
+def test_groups_are_asked_for_where_the_provider_offers_them(
+    offered: tuple[str, ...], provider: Provider, advisor: Advisor, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider, "scopes", offered)
+    begun = serve(advisor, engine, **oidc(provider)).get("/auth/login")
+    (scope,) = parse_qs(urlsplit(begun.headers["location"]).query)["scope"]
+    assert scope == " ".join(("openid profile email", *offered[1:]))
 
 
 def test_an_answer_of_the_provider_works_only_in_the_browser_that_asked_and_only_once(

@@ -23,7 +23,6 @@ from slack_bolt.context.ack.async_ack import AsyncAck
 from slack_sdk.web.async_client import AsyncWebClient
 
 from trainmedic.kb.trace import trace_of
-from trainmedic.service.settings import is_loopback
 from trainmedic.ui.channels.files import Downloads
 from trainmedic.ui.channels.handler import Handler
 from trainmedic.ui.channels.messages import messages
@@ -124,12 +123,9 @@ class SlackBot:
             self._session = None
 
     def _client(self, token: str | None) -> AsyncWebClient:
-        client = AsyncWebClient(
+        return AsyncWebClient(
             token=token, base_url=API, session=self._session, timeout=TIMEOUT_S, retry_handlers=[], logger=bolt_log
         )
-        if is_loopback(re.sub(r"^https?://|[:/].*$", "", API)):
-            client.proxy = None  # the client takes a proxy from the environment and does not know its exceptions
-        return client
 
     def _workspace(self, calls: Calls, token: str) -> Workspace:
         downloads = Downloads(client=self._http, hosts=HOSTS, api_url=API)
