@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,14 @@ def write(text: str) -> None:
 def test_there_are_few_settings_and_the_core_names_no_channel() -> None:
     assert len(known_settings()) <= 45
     assert not {"slack", "feishu", "dingtalk"} & set(Settings.model_fields)
+
+
+def test_settings_are_read_without_the_packages_of_a_service() -> None:
+    code = (
+        "import sys; from trainmedic.service.configuration import load_settings; load_settings(); "
+        "sys.exit(bool({'fastapi', 'sqlalchemy', 'httpx'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_flag_beats_the_environment_which_beats_the_file(monkeypatch: pytest.MonkeyPatch) -> None:

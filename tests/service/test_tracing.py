@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +27,7 @@ from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.app import build_model
 from trainmedic.ui.cli.serve import announce
 from trainmedic.ui.logs import log_json
+from trainmedic.ui.tracing import ENDPOINT, sending_traces
 
 WORD = "xylophonic"
 """In the question, the file and the model's text, and nowhere else."""
@@ -177,6 +180,22 @@ def test_a_service_says_in_the_format_of_its_log_where_it_listens(
     assert capsys.readouterr().err == ""
     announce(Settings(port=8123), json=False)
     assert capsys.readouterr().err == f"{line['message']}\n"
+
+
+def test_without_an_address_or_the_extra_no_trace_is_sent(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        async with sending_traces():
+            pass
+
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    monkeypatch.delenv(ENDPOINT, raising=False)
+    asyncio.run(run())
+    assert caplog.text == ""
+    monkeypatch.setenv(ENDPOINT, "http://127.0.0.1:9")
+    asyncio.run(run())
+    assert "no traces are sent without the extra otel" in caplog.text
 
 
 def test_no_trace_log_or_metric_holds_what_a_user_or_the_model_wrote(
