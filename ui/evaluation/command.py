@@ -149,14 +149,14 @@ def _with_model(options: argparse.Namespace, items: Sequence[Item], advisor: Adv
     from trainmedic.ui.evaluation.texts import evaluate_texts
 
     settings = settings_of(options)
-    if not settings.model_base_url:
+    if not settings.model.base_url:
         raise InvalidSettings("--llm needs a language model", hint="set TRAINMEDIC_MODEL_BASE_URL")
 
     async def measure() -> tuple[Evaluation, TextFigures]:
         model = build_model(settings)
         try:
-            parallel, restate = max(1, options.parallel), settings.model_restate
-            return await evaluate_texts(items, advisor, model, parallel=parallel, restate=restate)
+            parallel = max(1, options.parallel)
+            return await evaluate_texts(items, advisor, model, parallel=parallel)
         finally:
             await model.aclose()
 

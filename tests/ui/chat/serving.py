@@ -13,9 +13,19 @@ import sys
 from pathlib import Path
 
 import uvicorn
+from pydantic import SecretStr
 
-from trainmedic.service.settings import Settings
-from trainmedic.ui.app import build_app
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.agent.assistant import Assistant
+from trainmedic.service.answering import Answerer, TemplateAnswerer
+from trainmedic.service.llm.chat import ChatModel
+from trainmedic.service.settings import ModelSettings, Settings
+from trainmedic.ui import app as root
+
+
+def answerer_of(advisor: Advisor, model: ChatModel | None) -> Answerer:
+    """The usual one, but that no question is restated."""
+    return Assistant(advisor, model, restate=False, rerank=True) if model is not None else TemplateAnswerer(advisor)
 
 
 def main() -> None:
@@ -26,8 +36,9 @@ def main() -> None:
     parser.add_argument("--keys", default="")
     parser.add_argument("--port", type=int, default=0)
     given = parser.parse_args()
-    app = build_app(
-        Settings(data_dir=given.data_dir, model_base_url=given.model, api_keys=given.keys, model_restate=False)
+    root.answerer_of = answerer_of
+    app = root.build_app(
+        Settings(data_dir=given.data_dir, model=ModelSettings(base_url=given.model), api_keys=SecretStr(given.keys))
     )
     listening = socket.create_server(("127.0.0.1", given.port))
     sys.stdout.write(f"{listening.getsockname()[1]}\n")
