@@ -32,7 +32,7 @@ RULES_BUDGET_MS = 2.0
 PROCESS_BUDGET_S = 0.3
 NOT_NEEDED = (
     *("faiss", "fastapi", "gradio", "httpx", "langchain", "langchain_core", "numpy", "onnxruntime", "openai"),
-    *("pydantic", "pydantic_settings", "sentence_transformers", "slack_bolt", "sqlalchemy", "starlette"),
+    *("pydantic", "sentence_transformers", "slack_bolt", "sqlalchemy", "starlette"),
     *("tokenizers", "torch", "uvicorn"),
 )
 REPEATED = 200

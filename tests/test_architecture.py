@@ -90,10 +90,12 @@ UNPICKLING_CALLS = {"Pool", "ProcessPoolExecutor", "Manager", "recv"}
 READS_ENVIRONMENT = {
     "ingest/threads/ray_data.py",
     "ingest/sources/github/__init__.py",
+    "service/configuration.py",
     "service/settings.py",
     "ui/chat/uploads.py",
     "ui/cli/__init__.py",
     "ui/cli/_input.py",
+    "ui/tracing.py",
     "ui/watch/launch.py",
     "kb/store/embedder.py",
 }

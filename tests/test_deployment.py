@@ -26,8 +26,9 @@ from tests.chart import CHART, DEPLOY, SCHEMA, notes, rendered, with_names
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.metrics import Metrics
+from trainmedic.service.configuration import known_settings, unknown_variables
 from trainmedic.service.llm.model_calls import ModelCall
-from trainmedic.service.settings import Settings, unknown_variables
+from trainmedic.service.settings import Settings
 from trainmedic.service.storage.memory import Memory
 
 ROOT = Path(__file__).parent.parent
@@ -109,7 +110,7 @@ def test_the_schema_of_the_values_names_every_setting() -> None:
     assert with_names(schema) == schema, "run python -m tests.chart"
     names = json.loads(schema)["properties"]
     listed = {*names["settings"]["propertyNames"]["enum"], *names["secret"]["properties"]["settings"]["items"]["enum"]}
-    assert listed == Settings.model_fields.keys()
+    assert listed == known_settings().keys()
 
 
 def pod_of(values: Mapping[str, Any]) -> dict[str, Any]:

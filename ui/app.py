@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 
 READING_TIMEOUT_S = 10.0
 """The longest that reading the text of one request takes; its process is killed after it."""
+AUDIT_LOG_KEPT = timedelta(days=365)
+FIRST_TOKEN = 0.4
+"""The part of a model's time in which its first word must come."""
+TEXTS = 2
+"""Texts that a model writes at once, for each question answered at once: they wait for its endpoint."""
 READING_MEMORY = 2 * 1024**3
 """Address space of a process that reads, where the system has such a limit."""
 
@@ -80,10 +85,9 @@ def build_gate(settings: Settings, database: Engine) -> Gate:
     from trainmedic.service.access.limits import DatabaseCounters, RateLimits
     from trainmedic.service.access.principals import Access
 
-    counters = DatabaseCounters(database) if settings.rate_limit_storage.get_secret_value() == "database" else None
+    counters = DatabaseCounters(database) if settings.rate.limit_storage.get_secret_value() == "database" else None
     access = Access(settings, KeyStore(database), SessionStore(database))
-    audit_log = AuditLog(database) if settings.journal_days else None
-    return Gate(settings, access, RateLimits(settings, counters), audit_log)
+    return Gate(settings, access, RateLimits(settings, counters), AuditLog(database))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,28 +113,23 @@ def build_service(
     from trainmedic.service.access.slots import Worker
     from trainmedic.service.dialogue.reading import ReadingPool
     from trainmedic.ui.background import forgetting, serving
+    from trainmedic.ui.tracing import sending_traces
 
-    background: list[Background] = []
-    if settings.otlp_endpoint:
-        from trainmedic.ui.tracing import sending_traces
-
-        background.append(partial(sending_traces, settings.otlp_endpoint))
+    background: list[Background] = [sending_traces]
     webhook = webhook_of(settings)
     if webhook is not None:
         observers = (*observers, webhook)
         background.append(webhook.running)
-    reading = ReadingPool(settings.readers, READING_TIMEOUT_S, READING_MEMORY)
+    reading = ReadingPool(settings.concurrency, READING_TIMEOUT_S, READING_MEMORY)
     reading.preload()
     background.append(reading.running)
     database = database_of(settings)
-    background.append(partial(forgetting, [(AuditLog(database), timedelta(days=settings.journal_days))]))
-    model = build_model(settings, on_model_call) if settings.model_base_url else None
+    background.append(partial(forgetting, [(AuditLog(database), AUDIT_LOG_KEPT)]))
+    model = build_model(settings, on_model_call) if settings.model.base_url else None
     if model is not None:
         background.append(partial(serving, model))
     before = state_of(settings)
-    advisor = build_advisor(
-        settings, observers=observers, at_once=not settings.wait_for_index, database=database, read=reading.read
-    )
+    advisor = build_advisor(settings, observers=observers, at_once=True, database=database, read=reading.read)
     reloader = Reloader(settings, advisor, seen=before)
     background.append(reloader.running)
     history = advisor.memory.history
@@ -140,15 +139,15 @@ def build_service(
     context = AppContext(
         settings=settings,
         advisor=advisor,
-        answerer=answerer_of(settings, advisor, model),
+        answerer=answerer_of(advisor, model),
         executor=worker.run,
-        probe_model=model_probe(settings) if settings.model_base_url else None,
+        probe_model=model_probe(settings) if settings.model.base_url else None,
         gate=build_gate(settings, database),
     )
     return Service(context=context, model=model, worker=worker, background=tuple(background), reloader=reloader)
 
 
-def answerer_of(settings: Settings, advisor: Advisor, model: ChatModel | None) -> Answerer:
+def answerer_of(advisor: Advisor, model: ChatModel | None) -> Answerer:
     """The template, or the model over it."""
     if model is None:
         return TemplateAnswerer(advisor)
@@ -159,7 +158,6 @@ def answerer_of(settings: Settings, advisor: Advisor, model: ChatModel | None) -
 
 def build_app(settings: Settings) -> FastAPI:
     """The web application: the API over one advisor, and on the same port the channels that are installed."""
-    from trainmedic.kb.frameworks.canonical import warm
     from trainmedic.service.api.app import create_app
     from trainmedic.service.api.metrics import Metrics
     from trainmedic.ui.background import probes_of
@@ -167,12 +165,10 @@ def build_app(settings: Settings) -> FastAPI:
     metrics = Metrics()
     service = build_service(settings, (metrics,), metrics.on_model_call)
     context = service.context
-    # What loads on first use; the first question must not wait for it. Processes that read have their tables loaded.
+    # What loads on first use; the first question must not wait for it.
     known = context.advisor.knowledge
     if known.index.vectors.size:
         known.embedder.embed_query("loss is nan")
-    if not settings.readers:
-        warm()
     app = create_app(
         context.advisor,
         settings,
@@ -206,17 +202,17 @@ def build_model(settings: Settings, on_call: Callable[[ModelCall], None] = lambd
     """The configured model; no connection is made yet."""
     from trainmedic.service.llm.chat import ChatModel, ModelOptions
 
+    given = settings.model
     return ChatModel(
         ModelOptions(
-            base_url=settings.model_base_url,
-            name=settings.model_name,
-            api_key=settings.model_api_key.get_secret_value(),
-            context_tokens=settings.model_context_tokens,
-            max_tokens=settings.model_max_tokens,
-            temperature=settings.model_temperature,
-            timeout_s=settings.model_timeout_s,
-            first_token_s=settings.model_first_token_s,
-            concurrency=settings.model_concurrency,
+            base_url=given.base_url,
+            name=given.name,
+            api_key=given.api_key.get_secret_value(),
+            context_tokens=given.context_tokens,
+            max_tokens=given.max_tokens,
+            timeout_s=given.timeout_s,
+            first_token_s=FIRST_TOKEN * given.timeout_s,
+            concurrency=TEXTS * settings.concurrency,
         ),
         on_call=on_call,
     )

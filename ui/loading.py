@@ -125,9 +125,7 @@ def prebuild() -> Manifest:
 def embedder_of(settings: Settings) -> Embedder:
     """Raises `InvalidSettings` or `StoreError`."""
     return make_embedder(
-        settings.embedder,
-        base_url=settings.embedder_base_url,
-        api_key=settings.embedder_api_key.get_secret_value(),
-        query_prefix=settings.embedder_query_prefix,
-        document_prefix=settings.embedder_document_prefix,
+        settings.embedder.name,
+        base_url=settings.embedder.base_url,
+        api_key=settings.embedder.api_key.get_secret_value(),
     )

@@ -29,6 +29,8 @@ WARMING = "loss is nan"
 """A question for new knowledge before anybody else asks one."""
 SETTLE_S = 3.0
 """Seconds after a start until texts are embedded: the first questions need both cores."""
+EVERY_S = 2.0
+"""Seconds between two looks for changed pages."""
 LOOK_S = 0.5
 """Seconds between two looks whether the index in use has words only."""
 RETRY_S = 60.0
@@ -52,6 +54,7 @@ class Reloader:
         embed: Callable[[Settings, str, Percent], Awaitable[None]] = add_vectors,
         seen: State | None = None,
         retry_s: float = RETRY_S,
+        every_s: float = EVERY_S,
     ) -> None:
         """``seen`` is the `state_of` the pages when the advisor's knowledge was loaded; by default that of now."""
         self.problem: str | None = None
@@ -60,7 +63,7 @@ class Reloader:
         self._settings = settings
         self._advisor = advisor
         self._embed = embed
-        self._retry_s = retry_s
+        self._retry_s, self._every_s = retry_s, every_s
         self._seen = seen if seen is not None else state_of(settings)
         self._lock = Lock()
 
@@ -98,10 +101,8 @@ class Reloader:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Make the index whole, and look for changes every ``reload_s`` seconds; not at all if that is 0."""
-        tasks = [asyncio.create_task(self._complete())]
-        if self._settings.reload_s:
-            tasks.append(asyncio.create_task(self._watch()))
+        """Make the index whole, and look for changes every ``every_s`` seconds."""
+        tasks = [asyncio.create_task(self._complete()), asyncio.create_task(self._watch())]
         try:
             yield
         finally:
@@ -157,7 +158,7 @@ class Reloader:
     async def _watch(self) -> None:
         latest, failed_at = self._seen, 0.0
         while True:
-            await asyncio.sleep(self._settings.reload_s)
+            await asyncio.sleep(self._every_s)
             before, latest = latest, await asyncio.to_thread(state_of, self._settings)
             again = failed_at and time.monotonic() - failed_at >= self._retry_s
             # A file that still changes from one look to the next may be half written.

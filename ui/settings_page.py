@@ -7,10 +7,10 @@ from pathlib import Path
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from trainmedic.service.settings import Settings
+from trainmedic.service.configuration import known_settings
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "run" / "settings.md"
-BEGIN, END = "<!-- begin: generated from service/settings.py -->\n", "<!-- end -->\n"
+BEGIN, END = "<!-- begin: generated from the settings -->\n", "<!-- end -->\n"
 
 
 def page(text: str) -> str:
@@ -18,7 +18,8 @@ def page(text: str) -> str:
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     rows = ["| setting | default | is |", "|---|---|---|"]
-    rows += [f"| `{name}` | {default(field)} | {field.description} |" for name, field in Settings.model_fields.items()]
+    for name, setting in known_settings().items():
+        rows.append(f"| `{name}` | {default(setting.field)} | {setting.field.description} |")
     return before + BEGIN + "\n".join(rows) + "\n" + END + after
 
 

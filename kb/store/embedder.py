@@ -236,14 +236,8 @@ class OpenAIEmbedder(CachedEmbeddings):
         base_url: str,
         api_key: str,
         clock: Callable[[], float] = time.monotonic,
-        *,
-        query_prefix: str = "",
-        document_prefix: str = "",
     ) -> None:
-        """Identify the endpoint's model. The prefixes are those that the model expects for queries and documents.
-
-        Raises `InvalidSettings` without an address, `StoreError` if the endpoint does not respond.
-        """
+        """Identify the model. Raises `InvalidSettings` without an address, `StoreError` if the endpoint is silent."""
         super().__init__()
         import openai
 
@@ -251,11 +245,10 @@ class OpenAIEmbedder(CachedEmbeddings):
             raise InvalidSettings(f"the embedder openai:{model} needs embedder_base_url")
         self._model = model
         self._client = openai.OpenAI(base_url=base_url, api_key=api_key or "none", max_retries=1, timeout=BULK_S)
-        self._query_prefix, self._document_prefix = query_prefix, document_prefix
         self._breaker = Breaker(clock, failures=1, rest_s=REST_S)
         self._trouble: str | None = None
         probe = self._request(PROBES, BULK_S)
-        digest = fingerprint(_normalised(probe), document_prefix)
+        digest = fingerprint(_normalised(probe))
         self.identity = Identity(name=f"openai:{model}", dimension=int(probe.shape[1]), digest=digest)
 
     @property
@@ -265,7 +258,7 @@ class OpenAIEmbedder(CachedEmbeddings):
 
     def vectors(self, texts: Sequence[str]) -> Array:
         """One normalised row per text, `REQUEST_TEXTS` in each request. Raises `StoreError`."""
-        return self._rows([self._document_prefix + text for text in texts], BULK_S)
+        return self._rows(texts, BULK_S)
 
     def known_share(self, text: str) -> float:
         """1, or 0 if the endpoint does not embed the text in time; the search then uses its words alone."""
@@ -287,7 +280,7 @@ class OpenAIEmbedder(CachedEmbeddings):
         return 1.0
 
     def _embedded(self, text: str) -> Array:
-        row: Array = self._rows([self._query_prefix + mask_identities(text)], QUESTION_S)[0]
+        row: Array = self._rows([mask_identities(text)], QUESTION_S)[0]
         return row
 
     def _rows(self, texts: Sequence[str], timeout_s: float) -> Array:
@@ -359,19 +352,16 @@ def _normalised(rows: Array) -> Array:
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12), np.float32)
 
 
-def fingerprint(rows: Array, prefix: str = "") -> str:
+def fingerprint(rows: Array) -> str:
     """Distinguishes models of the same name and dimension by the cosines between the normalised `PROBES`.
 
-    The vectors themselves differ between GPUs and batches; these cosines agree to two digits. ``prefix`` is part of the
-    identity, because every document of the index is embedded with it.
+    The vectors themselves differ between GPUs and batches; these cosines agree to two digits.
     """
     cosines = [f"{round(float(rows[a] @ rows[b]) * 20)}" for a, b in ((0, 1), (0, 2), (1, 2))]
-    return hashlib.sha256(" ".join([*cosines, *([prefix] if prefix else [])]).encode()).hexdigest()[:16]
+    return hashlib.sha256(" ".join(cosines).encode()).hexdigest()[:16]
 
 
-def make_embedder(
-    setting: str, *, base_url: str = "", api_key: str = "", query_prefix: str = "", document_prefix: str = ""
-) -> Embedder:
+def make_embedder(setting: str, *, base_url: str = "", api_key: str = "") -> Embedder:
     """The embedder of a setting: ``default``, ``st:<model>`` or ``openai:<model>``; only the last uses the rest."""
     kind, _, model = setting.partition(":")
     if setting == "default":
@@ -379,7 +369,7 @@ def make_embedder(
     if kind == "st" and model:
         return SentenceTransformerEmbedder(model)
     if kind == "openai" and model:
-        return OpenAIEmbedder(model, base_url, api_key, query_prefix=query_prefix, document_prefix=document_prefix)
+        return OpenAIEmbedder(model, base_url, api_key)
     raise InvalidSettings(f"unknown embedder {setting!r}", hint="default, st:<model or path>, openai:<model>")
 
 

@@ -29,6 +29,8 @@ MOST_CLIENTS = 100_000
 """Counters in memory; beyond, new clients share one."""
 IPV6_CLIENT = 64
 """Bits of an IPv6 address that stand for one client: providers give whole networks of this size."""
+ATTEMPTS = "20/minute"
+"""The most failed attempts to sign in, and wrong keys, of one address."""
 COUNT_S, ALONE_S = 1.5, 5.0
 """Longest that a request waits for the shared counters, and how long they are left alone when they fail."""
 PEER_FACTOR = 10
@@ -70,12 +72,12 @@ class Budget:
 class RateLimits:
     """The limits of the settings and of the keys. Raises `InvalidSettings` for a storage or limit it cannot read."""
 
-    def __init__(self, settings: Settings, storage: Storage | None = None) -> None:
-        self._all = item_of("rate_limit", settings.rate_limit)
-        self._ask = item_of("rate_limit_ask", settings.rate_limit_ask)
-        self._login = item_of("rate_limit_login", settings.rate_limit_login)
+    def __init__(self, settings: Settings, storage: Storage | None = None, *, attempts: str = ATTEMPTS) -> None:
+        self._all = item_of("rate_limit", settings.rate.limit)
+        self._ask = item_of("rate_limit_ask", settings.rate.limit_ask)
+        self._login = item_of("attempts", attempts)
         self._login_peer = type(self._login)(self._login.amount * PEER_FACTOR, self._login.multiples)
-        place = settings.rate_limit_storage.get_secret_value()
+        place = settings.rate.limit_storage.get_secret_value()
         self._memory = FixedWindowRateLimiter(MemoryStorage())
         self._shared = FixedWindowRateLimiter(storage or storage_of(place)) if place != "memory" else None
         self._complained = self._alone_until = float("-inf")

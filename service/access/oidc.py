@@ -28,6 +28,9 @@ from trainmedic.service.settings import Settings, listed
 COOKIE = "trainmedic_signin"
 REMEMBERED_S = 600
 TIMEOUT_S = 10.0
+SCOPES = "openid profile email"
+GROUPS = "groups"
+"""The claim that lists a user's groups, and the scope that some providers want for it."""
 NAMES = ("preferred_username", "email", "name")
 """Claims that name a user in the audit log, the first that there is."""
 SignedIn = Callable[[Request, Principal, str], Awaitable[Response]]
@@ -50,16 +53,16 @@ class OidcSignIn:
         self._settings = settings
         self._signed_in = signed_in
         self._failed = failed
-        self._issuer = settings.oidc_issuer.rstrip("/")
+        self._issuer = settings.oidc.issuer.rstrip("/")
         self._home = settings.public_url.rstrip("/")
-        secret = settings.oidc_client_secret.get_secret_value()
+        secret = settings.oidc.client_secret.get_secret_value()
         self._client = OAuth().register(
             "provider",
-            client_id=settings.oidc_client_id,
+            client_id=settings.oidc.client_id,
             client_secret=secret or None,
             server_metadata_url=f"{self._issuer}/.well-known/openid-configuration",
             client_kwargs={
-                "scope": settings.oidc_scopes,
+                "scope": SCOPES,
                 "code_challenge_method": "S256",
                 "timeout": TIMEOUT_S,
                 **({} if secret else {"token_endpoint_auth_method": "none"}),
@@ -82,7 +85,9 @@ class OidcSignIn:
         request.session.clear()
         request.session["next"] = own_path(request.query_params.get("next", "/"))
         try:
-            response = await self._client.authorize_redirect(request, f"{self._home}{CALLBACK}")
+            provider = await self._client.load_server_metadata()
+            scope = f"{SCOPES} {GROUPS}" if GROUPS in provider.get("scopes_supported", ()) else SCOPES
+            response = await self._client.authorize_redirect(request, f"{self._home}{CALLBACK}", scope=scope)
         except Exception as error:  # the errors of whichever HTTP client the library has found
             log.warning("the identity provider cannot be reached: %s", type(error).__name__)
             return await self._failed(request, "oidc_unreachable")
@@ -109,8 +114,7 @@ class OidcSignIn:
         claims = dict(token["userinfo"])
         if str(claims["iss"]).rstrip("/") != self._issuer:
             raise ValueError("the ID token is of another issuer")
-        name = self._settings.oidc_groups_claim
-        if name in claims or not (self._settings.oidc_groups or self._settings.oidc_admin_groups):
+        if GROUPS in claims or not (self._settings.oidc.groups or self._settings.oidc.admin_groups):
             return claims
         more = await self._client.userinfo(token=token)
         if more.get("sub") != claims["sub"]:
@@ -119,8 +123,8 @@ class OidcSignIn:
 
     def _principal(self, claims: Mapping[str, Any]) -> Principal:
         """Who the claims stand for. Raises `NotAdmitted`."""
-        groups = groups_of(claims.get(self._settings.oidc_groups_claim))
-        allowed, admins = set(listed(self._settings.oidc_groups)), set(listed(self._settings.oidc_admin_groups))
+        groups = groups_of(claims.get(GROUPS))
+        allowed, admins = set(listed(self._settings.oidc.groups)), set(listed(self._settings.oidc.admin_groups))
         if allowed and not groups & (allowed | admins):
             raise NotAdmitted
         name = next((str(claims[claim]) for claim in NAMES if claims.get(claim)), "")
@@ -137,7 +141,7 @@ class OidcSignIn:
         except Exception:  # signing out here must work without the provider
             return ""
         end = str(metadata.get("end_session_endpoint") or "")
-        fields = {"client_id": self._settings.oidc_client_id, "post_logout_redirect_uri": f"{self._home}/"}
+        fields = {"client_id": self._settings.oidc.client_id, "post_logout_redirect_uri": f"{self._home}/"}
         return f"{end}{'&' if '?' in end else '?'}{urlencode(fields)}" if end else ""
 
 

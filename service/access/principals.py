@@ -84,7 +84,7 @@ class Access:
             for keys_of_scope, scope in listed
             for key in sorted(keys_of_scope)
         )
-        self._admin_keys = bool(settings.administrators) or bool(settings.oidc_admin_groups)
+        self._admin_keys = bool(settings.administrators) or bool(settings.oidc.admin_groups)
         self._known: TTLCache[str, Principal | None] = TTLCache(MOST_CACHED, cached_s)
         self._stored: TTLCache[str, bool] = TTLCache(2, cached_s, timer=monotonic)
         self._lately: TTLCache[str, Principal | None] = TTLCache(MOST_CACHED, OUTAGE_S)

@@ -70,7 +70,7 @@ def create_app(  # noqa: PLR0913 (one argument for each part that a composition 
     add_middleware(app, settings, metrics, gate or Gate(settings))
     add_handlers(app)
     worker = worker or Worker(settings.concurrency, settings.request_timeout_s)
-    app.include_router(make_router(advisor, answerer, worker, settings.max_attachments))
+    app.include_router(make_router(advisor, answerer, worker))
     if library is not None:
         app.include_router(make_admin_router(library))
     _add_health(app, advisor, metrics, probes or {})

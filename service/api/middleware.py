@@ -32,6 +32,8 @@ from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.observers.tracing import TRACE_ID, fail, trace_id_of, tracer
 from trainmedic.service.settings import MEBIBYTE, Settings
 
+MAX_REQUEST = 80 * MEBIBYTE
+"""The largest body of a request."""
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/version"})
 """Health needs no key: probes have none, and it holds no secret."""
 SIGNED_PREFIXES = ("/slack/", "/feishu/", "/dingtalk/")
@@ -51,7 +53,7 @@ RECORDED_READS = ("/v1/answers/{answer_id}",)
 def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics, gate: Gate) -> None:
     """Wrap the application in all layers."""
     # The last one added is the outermost.
-    app.add_middleware(BodyLimit, max_bytes=settings.max_request_mb * MEBIBYTE, timeout_s=settings.request_timeout_s)
+    app.add_middleware(BodyLimit, max_bytes=MAX_REQUEST, timeout_s=settings.request_timeout_s)
     app.add_middleware(Guard, gate=gate)
     if not settings.guarded:
         app.add_middleware(OwnHost, public_url=settings.public_url)

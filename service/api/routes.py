@@ -48,6 +48,7 @@ from trainmedic.service.api.schemas import (
     FeedbackIn,
     SearchIn,
 )
+from trainmedic.service.dialogue.request import MAX_ATTACHMENTS
 from trainmedic.service.storage.history import Feedback
 
 T = TypeVar("T")
@@ -64,13 +65,13 @@ Offset = Annotated[int, Query(ge=0, le=1_000_000)]
 Limit = Annotated[int, Query(ge=1, le=200)]
 
 
-def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attachments: int) -> APIRouter:
+def make_router(advisor: Advisor, answerer: Answerer, worker: Worker) -> APIRouter:
     """All ``/v1`` routes."""
     router = APIRouter(prefix="/v1", responses=ERRORS)
 
     def bounded(attachments: list[AttachmentIn]) -> None:
-        if len(attachments) > max_attachments:
-            raise TooLarge(f"{len(attachments)} attachments; at most {max_attachments} in one request")
+        if len(attachments) > MAX_ATTACHMENTS:
+            raise TooLarge(f"{len(attachments)} attachments; at most {MAX_ATTACHMENTS} in one request")
 
     @router.post("/ask", response_model=Answer, responses=ANSWER_EVENTS)
     async def ask(body: AskIn, request: Request) -> Response:

@@ -11,6 +11,8 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 
 Mode = Literal["auto", "deterministic", "investigate"]
+MAX_ATTACHMENTS = 40
+"""The most in one request."""
 MAX_NAME = 255
 """Code points of an attachment's name; the rest is cut."""
 _HARMLESS = str.maketrans("`<>", "'‹›")

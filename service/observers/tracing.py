@@ -1,4 +1,4 @@
-"""Traces of the service. Without the extra ``otel`` and the setting ``otlp_endpoint``, spans cost nothing.
+"""Traces of the service. Without the extra ``otel`` and a collector to send them to, spans cost nothing.
 
 Spans hold names, ids, counts and durations: nothing that a user or a model wrote.
 """

@@ -166,6 +166,6 @@ class Webhook:
 
 def webhook_of(settings: Settings) -> Webhook | None:
     """The webhook that the settings name, or None. Raises `InvalidSettings`."""
-    url = settings.webhook_url.get_secret_value()
-    secret = settings.webhook_secret.get_secret_value()
+    url = settings.webhook.url.get_secret_value()
+    secret = settings.webhook.secret.get_secret_value()
     return Webhook(url, secret, public_url=settings.public_url) if url else None

@@ -40,7 +40,7 @@ given=
 (inside {command}) > {log}/refused 2>&1 && exit 1 || [ $? = 2 ]
 (inside {check}) > /dev/null 2>&1 && exit 1
 (inside touch /opt/trainmedic/x) > {log}/written 2>&1 && exit 1
-given="TRAINMEDIC_API_KEYS=k TRAINMEDIC_LOG_FORMAT=json"
+given="TRAINMEDIC_API_KEYS=k"
 (inside {command}) > {log}/served 2>&1 & process=$!
 url=http://127.0.0.1:{port}
 for _ in $(seq 100); do sleep .3; curl -sf $url/livez > /dev/null && break; done

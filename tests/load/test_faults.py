@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from tests.fake_model import FakeModel, Reply
+from tests.fake_model import FakeModel, diagnosis, hypothesis
 from tests.load.service import PATIENCE_S, Service, Wire, until
 from tests.ui.test_reload import PAGE
 
@@ -141,19 +141,19 @@ def test_a_service_whose_database_hangs_ends_when_it_is_told_to(start: Start, po
     wire.close()
 
 
+CLEAR = "why is the loss nan? deepspeed --module openrlhf.cli.train_kto --vanilla_loss --micro_train_batch_size 1"
+
+
 def test_a_model_that_goes_away_and_comes_back(start: Start) -> None:
-    with FakeModel(Reply("Because of the flag. ")) as model:
+    with FakeModel(forms=[diagnosis(hypothesis())]) as model:
         wire = Wire(int(urlsplit(model.url).port or 0))
-        service = start(
-            model_base_url=f"http://127.0.0.1:{wire.port}/v1",
-            model_first_token_s="5",
-        )
-        assert service.ask().json()["mode"] == "llm"
+        service = start(model_base_url=f"http://127.0.0.1:{wire.port}/v1")
+        assert service.ask(CLEAR).json()["mode"] == "llm"
         wire.cut()
-        without = service.ask().json()
+        without = service.ask(CLEAR).json()
         assert (without["mode"], bool(without["causes"])) == ("deterministic", True)
         wire.mend()
-        until(lambda: service.ask().json()["mode"] == "llm")
+        until(lambda: service.ask(CLEAR).json()["mode"] == "llm")
         wire.close()
 
 

@@ -24,9 +24,8 @@ from trainmedic.service.answer.messages import messages
 from trainmedic.service.api.probes import CACHE_S
 from trainmedic.service.diagnosis.form import DiagnosisForm
 from trainmedic.service.diagnosis.prompt import instructions
-from trainmedic.service.llm.chat import Message
-from trainmedic.service.settings import Settings
-from trainmedic.ui.app import build_model
+from trainmedic.service.llm.chat import ChatModel, Message, ModelOptions
+from trainmedic.service.settings import ModelSettings, Settings
 
 LIMIT_S = 60.0
 """How long a client waits."""
@@ -43,7 +42,7 @@ GEMMA = next(incident for incident in INCIDENTS if incident.name == "gemma2-flas
 def address(vllm_url: str, knowledge_advisor: Advisor, knowledge_folder: Path, tmp_path_factory: Any) -> Iterator[str]:
     """``trainmedic serve`` beside the shared server."""
     folder = tmp_path_factory.mktemp("serve")
-    settings = {"model_base_url": f"{vllm_url}/v1", "model_max_tokens": str(TEXT), "model_concurrency": "16"}
+    settings = {"model_base_url": f"{vllm_url}/v1", "model_max_tokens": str(TEXT), "concurrency": "8"}
     with serving(folder, folder / "serve.log", settings) as address:
         yield address
 
@@ -126,8 +125,7 @@ def test_what_is_settled_is_the_same_with_the_model_and_without(incident: Incide
 
 async def form_by_noise(url: str, number: int) -> DiagnosisForm:
     """Noise under the grammar of the form, whose texts end somewhere."""
-    settings = Settings(model_base_url=f"{url}/v1", model_temperature=1.0, model_concurrency=16)
-    async with aclosing(build_model(settings)) as model:
+    async with aclosing(ChatModel(ModelOptions(base_url=f"{url}/v1", temperature=1.0))) as model:
         prompt = [Message(role="system", content=instructions()), Message(role="user", content=f"Question {number}")]
         return await model.structured(prompt, DiagnosisForm, max_tokens=LONG, within_s=LIMIT_S)
 
@@ -219,11 +217,7 @@ def test_an_investigation_by_noise_ends_with_an_answer(client: httpx.Client) -> 
 def long_answers(url: str, tmp_path: Path) -> Settings:
     return Settings(
         data_dir=tmp_path,
-        model_base_url=f"{url}/v1",
-        model_max_tokens=LONG,
-        model_context_tokens=tiny.LONGEST,
-        model_timeout_s=LIMIT_S,
-        model_first_token_s=LIMIT_S / 2,
+        model=ModelSettings(base_url=f"{url}/v1", max_tokens=LONG, context_tokens=tiny.LONGEST, timeout_s=LIMIT_S),
     )
 
 

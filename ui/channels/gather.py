@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
 from trainmedic.kb.model.place import Attachment
+from trainmedic.service.dialogue.request import MAX_ATTACHMENTS
 from trainmedic.service.dialogue.turn import Turn
 from trainmedic.ui.channels.channel import Evidence, File, NotRead, Said
 from trainmedic.ui.channels.messages import messages
@@ -15,9 +16,9 @@ Fetch = Callable[[File], Awaitable[Attachment]]
 
 
 async def gathered(
-    message: Said, earlier: Sequence[Said], turns: Sequence[Turn], fetch: Fetch, limit: int, *, note: str = ""
+    message: Said, earlier: Sequence[Said], turns: Sequence[Turn], fetch: Fetch, *, note: str = ""
 ) -> Evidence:
-    """The question in ``message``; at most ``limit`` attachments. ``turns`` are those of this conversation.
+    """The question in ``message``; at most `MAX_ATTACHMENTS`. ``turns`` are those of this conversation.
 
     The first of the ``earlier`` messages belongs to the question: "why?" under a pasted log is about the log. Later
     ones, by others, are evidence, but not part of the question.
@@ -34,9 +35,9 @@ async def gathered(
     parts.append(message.text)
     language = prose_language(message.text)
     files = [*message.files, *(file for item in earlier if not item.skipped for file in item.files)]
-    read, not_read = await _fetched(files, fetch, limit, language)
-    room = limit - len(read)
-    many = messages("not_read.many", language, limit=limit)
+    read, not_read = await _fetched(files, fetch, language)
+    room = MAX_ATTACHMENTS - len(read)
+    many = messages("not_read.many", language, limit=MAX_ATTACHMENTS)
     return Evidence(
         question="\n\n".join(part for part in parts if part),
         attachments=(*read, *replies[:room]),
@@ -46,9 +47,7 @@ async def gathered(
     )
 
 
-async def _fetched(
-    files: Sequence[File], fetch: Fetch, limit: int, language: str
-) -> tuple[Sequence[Attachment], Sequence[str]]:
+async def _fetched(files: Sequence[File], fetch: Fetch, language: str) -> tuple[Sequence[Attachment], Sequence[str]]:
     """The text files, each fetched once, and the name of every other file with the reason."""
     read: list[Attachment] = []
     not_read: list[str] = []
@@ -58,8 +57,8 @@ async def _fetched(
             continue
         seen.add(file.id)
         try:
-            if len(read) >= limit:
-                raise NotRead("many", limit=limit)
+            if len(read) >= MAX_ATTACHMENTS:
+                raise NotRead("many", limit=MAX_ATTACHMENTS)
             read.append(await fetch(file))
         except NotRead as reason:
             why = messages(f"not_read.{reason.reason}", language, **reason.values)

@@ -153,7 +153,6 @@ class MarkdownReply:
             [earlier],
             await turns_of(self.conversation_id),
             self._channel.fetch,
-            self._settings.max_attachments,
         )
 
     async def begin(self, evidence: Evidence) -> None:

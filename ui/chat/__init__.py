@@ -19,7 +19,7 @@ def register_channel(app: FastAPI, context: AppContext) -> None:
     from trainmedic.ui.chat import mount
 
     make = partial(make_shell, context)
-    if context.settings.oidc_issuer:  # what is wrong with its settings is said at the start
+    if context.settings.oidc.issuer:  # what is wrong with its settings is said at the start
         made = make()
         mount.attach(app, lambda: made)
     else:

@@ -119,10 +119,7 @@ class AnsweringPage:
 
     def _language_of(self, question: str, session: Session) -> Literal["auto", "en", "zh"]:
         """The language to answer in; files without a word are answered in the page's."""
-        chosen = self._context.settings.language
-        if chosen == "auto" and not question.strip() and session.conversation is None:
-            return self._language
-        return chosen  # type: ignore[return-value]
+        return "auto" if question.strip() or session.conversation is not None else self._language
 
     async def _streamed(self, request: Ask, session: Session, trace_id: str) -> AsyncIterator[Changes]:
         text, steps, last = "", list[StepView](), 0.0

@@ -44,6 +44,7 @@ from trainmedic.service.access.slots import for_client
 from trainmedic.service.answering import Executor
 from trainmedic.service.api.errors import STATUS
 from trainmedic.service.api.middleware import stored_nowhere, with_headers
+from trainmedic.service.dialogue.request import MAX_ATTACHMENTS
 from trainmedic.ui.chat.audit import NOTED, READ, Noted, note
 from trainmedic.ui.chat.document import document
 from trainmedic.ui.chat.evidence import render
@@ -102,8 +103,8 @@ class Shell:
         self._gate = context.gate or Gate(settings)
         self._public_host = urlsplit(settings.public_url).netloc
         self._cookies = Cookies(settings.public_url)
-        self._calls = CallGuard(settings.max_attachments)
-        self._oidc = OidcSignIn(settings, self._welcome, self._not_welcome) if settings.oidc_issuer else None
+        self._calls = CallGuard(MAX_ATTACHMENTS)
+        self._oidc = OidcSignIn(settings, self._welcome, self._not_welcome) if settings.oidc.issuer else None
         self._static = static_files()
         self._review = ReviewPages(context, self._address)
         self._knowledge = KnowledgePages(context, self._address)

@@ -108,7 +108,7 @@ class DiagnosePage(AnsweringPage):
             "examples.html",
             self._language,
             examples=examples(self._language),
-            model=bool(self._context.settings.model_base_url),
+            model=bool(self._context.settings.model.base_url),
         )
         self._examples = gr.HTML(start, elem_id="tm-examples-box", **html_options(EXAMPLES_JS))
 

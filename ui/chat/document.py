@@ -72,7 +72,7 @@ def document(
         style=style,
         header=Markup(header(context, language, "")),
         examples=examples(language),
-        model=bool(context.settings.model_base_url),
+        model=bool(context.settings.model.base_url),
         view="link" if answer_id else "question" if "q" in query else "start",
         messages=shown_messages(stored, language) if answer_id else (),
         parts=parts(context, stored, language) if stored is not None else None,

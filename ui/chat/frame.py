@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from trainmedic.service.api.middleware import MAX_REQUEST
+from trainmedic.service.dialogue.request import MAX_ATTACHMENTS
+from trainmedic.service.settings import MEBIBYTE
 from trainmedic.ui.chat import evidence
 from trainmedic.ui.chat.texts import Language
 from trainmedic.ui.context import AppContext
@@ -23,9 +26,9 @@ def header(context: AppContext, language: Language, page: str) -> str:
         "top.html",
         language,
         page=page,
-        max_files=settings.max_attachments,
-        max_mb=settings.max_request_mb,
+        max_files=MAX_ATTACHMENTS,
+        max_mb=MAX_REQUEST // MEBIBYTE,
         other="en" if language == "zh" else "zh",
         sign_out=settings.guarded,
-        model=(settings.model_name or "LLM") if settings.model_base_url else "",
+        model=(settings.model.name or "LLM") if settings.model.base_url else "",
     )

@@ -12,6 +12,8 @@ from fastapi import FastAPI
 from gradio import queueing, route_utils, routes, utils
 
 from trainmedic.kb.trace import trace_of
+from trainmedic.service.api.middleware import MAX_REQUEST
+from trainmedic.service.settings import MEBIBYTE
 from trainmedic.ui.chat.diagnose import DiagnosePage
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, path_of
 from trainmedic.ui.context import AppContext
@@ -64,7 +66,7 @@ def make_pages(context: AppContext) -> FastAPI:
     # No description of Gradio's routes: they are internal to the pages.
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     look = theme()
-    limit = f"{context.settings.max_request_mb}mb"
+    limit = f"{MAX_REQUEST // MEBIBYTE}mb"
     # The shorter path comes last: a page mounted at the root answers for everything below it.
     for language in reversed(LANGUAGES):
         gr.mount_gradio_app(

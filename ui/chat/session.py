@@ -118,7 +118,7 @@ async def restored(
 def offered(context: AppContext, answer: Answer, sources: Sequence[Source], language: Language) -> tuple[FollowUp, ...]:
     """The follow-ups to an answer, whose files are among ``sources``."""
     case = context.advisor.case(answer.causes[0].case_id) if answer.causes else None
-    model = bool(context.settings.model_base_url)
+    model = bool(context.settings.model.base_url)
     return follow_ups(answer, kept_sources(sources), case, language, model=model)
 
 

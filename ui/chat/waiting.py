@@ -15,7 +15,7 @@ from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.text.compressed import start_of
 from trainmedic.service.answering import Executor
-from trainmedic.service.dialogue.request import safely_named
+from trainmedic.service.dialogue.request import MAX_ATTACHMENTS, safely_named
 from trainmedic.ui.chat import evidence
 from trainmedic.ui.chat.sender import Sender
 from trainmedic.ui.chat.session import Session
@@ -93,7 +93,7 @@ class WaitingFiles:
 
     async def refusal(self, text: str, paths: Sequence[str], sender: Sender) -> str:
         """Why a message is not worth sending; empty if it is."""
-        t, limit = words(self._language), self._context.settings.max_attachments
+        t, limit = words(self._language), MAX_ATTACHMENTS
         if len(paths) > limit:
             return str(t["too_many_files"].format(count=limit))
         if text.strip():

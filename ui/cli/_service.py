@@ -9,16 +9,14 @@ from contextlib import aclosing
 
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer, StepView
+from trainmedic.service.configuration import known_settings, load_settings
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.settings import Settings, load_settings
+from trainmedic.service.settings import Settings
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
     """The settings of file and environment, overridden by the verb's flags."""
-    flags = {name: getattr(options, name, None) for name in Settings.model_fields}
-    if flags.get("language") == "auto":
-        flags["language"] = None
-    return load_settings(flags)
+    return load_settings({name: getattr(options, name, None) for name in known_settings()})
 
 
 def open_journal(options: argparse.Namespace) -> Callable[[str, str], None]:
@@ -29,10 +27,7 @@ def open_journal(options: argparse.Namespace) -> Callable[[str, str], None]:
     from trainmedic.service.access.audit_log import AuditEntry, AuditLog
     from trainmedic.ui.app import database_of
 
-    settings = settings_of(options)
-    if not settings.journal_days:
-        return lambda action, target: None
-    journal = AuditLog(database_of(settings))
+    journal = AuditLog(database_of(settings_of(options)))
 
     def note(action: str, target: str) -> None:
         journal.add(AuditEntry(who="cli", action=action, target=target, result="done"))
@@ -50,7 +45,7 @@ def answer_of(options: argparse.Namespace, request: Ask, on_step: Callable[[Step
     """One answer, by the model if one is configured and ``mode`` allows it. ``on_step`` gets the steps of an agent."""
     settings = settings_of(options)
     advisor = advisor_of(options)
-    if not settings.model_base_url or request.mode == "deterministic":
+    if not settings.model.base_url or request.mode == "deterministic":
         return advisor.ask(request)
     return asyncio.run(_model_answer(advisor, settings, request, on_step or (lambda step: None)))
 

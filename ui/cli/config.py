@@ -12,7 +12,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from trainmedic.kb.serialization import to_json
-    from trainmedic.service.settings import effective, settings_file
+    from trainmedic.service.configuration import effective, settings_file
     from trainmedic.ui.cli._service import settings_of
 
     file = settings_file()

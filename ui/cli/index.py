@@ -101,7 +101,7 @@ def _status(settings: Settings) -> IndexStatus:
     from trainmedic.kb.store.manifest import manifest_or_none, read_manifest
     from trainmedic.ui.loading import index_root, read_pages
 
-    root, name = index_root(settings), name_of_setting(settings.embedder)
+    root, name = index_root(settings), name_of_setting(settings.embedder.name)
     own, packaged = [read_manifest(folder) for folder in build.indexes(root)], manifest_or_none(shipped.index())
     pages = read_pages(settings.extra_pages)
     available = own if packaged is None else [packaged, *own]

@@ -27,12 +27,6 @@ log = logging.getLogger("trainmedic")
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="address to listen on (127.0.0.1); beyond loopback a key is required")
     parser.add_argument("--port", type=int, help="port to listen on (8000)")
-    parser.add_argument(
-        "--wait-for-index",
-        action="store_const",
-        const=True,
-        help="listen only with a whole search index; otherwise a first start answers by words until it has one",
-    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -48,7 +42,8 @@ def run(options: argparse.Namespace) -> int:
 
         settings = settings_of(options)
         connections = Connections(room(), trusted=trusted_hosts(settings.trusted_proxies))
-        if settings.log_format == "json":
+        json = not sys.stderr.isatty()
+        if json:
             from trainmedic.ui.logs import log_json
 
             log_json()
@@ -56,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         app = build_app(settings)
     # uvicorn raises the signal again when it has shut down: an orderly end is a success.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
-    announce(settings)
+    announce(settings, json=json)
     streams = EndlessStreams(app)
     # No request may take longer, so waiting that long finishes all of them.
     graceful_s = math.ceil(settings.request_timeout_s) + 1
@@ -73,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         port=settings.port,
         log_level="warning",
         access_log=False,
-        log_config=None if settings.log_format == "json" else LOGGING_CONFIG,
+        log_config=None if json else LOGGING_CONFIG,
         proxy_headers=False,  # `trusted_proxies` decides, within the application
         timeout_graceful_shutdown=graceful_s,
     )
@@ -83,10 +78,10 @@ def run(options: argparse.Namespace) -> int:
     return CLEAN if server.started else FAILED
 
 
-def announce(settings: Settings) -> None:
-    """Say where the service listens, as a line of its log if that is JSON."""
+def announce(settings: Settings, *, json: bool) -> None:
+    """Say where the service listens, as a line of its log if that is JSON: where no person reads it."""
     message = f"trainmedic listens on http://{settings.host}:{settings.port}"
-    if settings.log_format == "json":
+    if json:
         log.info(message)
     else:
         print(message, file=sys.stderr)

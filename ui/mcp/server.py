@@ -31,7 +31,7 @@ from trainmedic.kb.trace import trace_of
 from trainmedic.service.access.principals import ANYBODY
 from trainmedic.service.answer.schema import Answer, AuditView, DiffView, MessagesView, StepView
 from trainmedic.service.api.resources import Hits
-from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.request import MAX_ATTACHMENTS, Ask
 from trainmedic.ui.mcp.local_files import LocalFiles
 from trainmedic.ui.mcp.shapes import CasePage, File, PastedFile, RulePage, narrowed
 
@@ -318,9 +318,8 @@ sources."""
     async def _files(self, files: list[File] | None, question: str = "") -> tuple[Attachment, ...]:
         """The attachments, of which those with a path are read here. Raises `TooLarge` and what `LocalFiles` does."""
         files = files or []
-        most = self._context.settings.max_attachments
-        if len(files) > most:
-            raise TooLarge(f"{len(files)} attachments; at most {most} in one call")
+        if len(files) > MAX_ATTACHMENTS:
+            raise TooLarge(f"{len(files)} attachments; at most {MAX_ATTACHMENTS} in one call")
         if len(question) > MAX_QUESTION:
             raise TooLarge(f"the question is longer than {MAX_QUESTION} characters", hint="send logs as attachments")
         if sum(len(file.content or "") + len(file.name) for file in files) > MAX_CHARACTERS:

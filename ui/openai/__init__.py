@@ -13,4 +13,4 @@ if TYPE_CHECKING:
 def register_channel(app: FastAPI, context: AppContext) -> None:
     from trainmedic.ui.openai.routes import make_openai_router
 
-    app.include_router(make_openai_router(context.answerer, context.executor, context.settings.max_attachments))
+    app.include_router(make_openai_router(context.answerer, context.executor))

@@ -32,7 +32,7 @@ from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
 from trainmedic.service.api.routes import ERRORS, chained, event_stream, pieces
 from trainmedic.service.api.schemas import COMPLETION_EVENTS, CompletionOut, Whole, YesNo
-from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.request import MAX_ATTACHMENTS, Ask
 
 MODEL = "trainmedic"
 MAX_MESSAGES = 10_000
@@ -129,7 +129,7 @@ class Completion(BaseModel):
     mode: Literal["auto", "deterministic", "investigate"] = "auto"
     top_k: Whole = Field(5, ge=1, le=20)
 
-    def question(self, max_attachments: int) -> Ask:
+    def question(self) -> Ask:
         """The last user message after the earlier ones, with the files of all; other roles are no evidence.
 
         Raises `InvalidRequest` if no user message contains text, and `TooLarge` for too many files.
@@ -140,8 +140,8 @@ class Completion(BaseModel):
             raise InvalidRequest("no user message with text", hint="send the question as a message of role user")
         parts = [part for message in users if isinstance(message.content, list) for part in message.content]
         files = [file for part in parts if (file := part.attachment) is not None]
-        if len(files) > max_attachments:
-            raise TooLarge(f"{len(files)} files; at most {max_attachments} in one request")
+        if len(files) > MAX_ATTACHMENTS:
+            raise TooLarge(f"{len(files)} files; at most {MAX_ATTACHMENTS} in one request")
         earlier = texts[:-1]
         return Ask(
             question=texts[-1],
@@ -167,7 +167,7 @@ class ModelList(BaseModel):
     data: list[ModelCard]
 
 
-def make_openai_router(answerer: Answerer, executor: Executor, max_attachments: int) -> APIRouter:
+def make_openai_router(answerer: Answerer, executor: Executor) -> APIRouter:
     """The routes of the protocol."""
     router = APIRouter(prefix="/v1", responses=ERRORS)
     card = ModelCard(id=MODEL, created=int(time.time()), owned_by=MODEL)
@@ -187,7 +187,7 @@ def make_openai_router(answerer: Answerer, executor: Executor, max_attachments: 
     @router.post("/chat/completions", response_model=CompletionOut, responses=COMPLETION_EVENTS)
     async def completions(body: Completion, request: Request) -> Response:
         """Answer the last user message; ``trainmedic`` beside the choices holds the whole answer object."""
-        ask = replace(body.question(max_attachments), owner=principal_of(request).id)
+        ask = replace(body.question(), owner=principal_of(request).id)
         unread = unread_parts(body.messages)
         parts = answerer.stream(ask, trace_id_of(request), executor)
         if body.stream:

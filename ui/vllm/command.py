@@ -84,10 +84,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Replace this process by the server, or with ``--print`` only show the command."""
-    from trainmedic.service.settings import is_loopback, load_settings
+    from trainmedic.service.configuration import load_settings
+    from trainmedic.service.settings import is_loopback
 
     settings = load_settings()
-    key = settings.model_api_key.get_secret_value()
+    key = settings.model.api_key.get_secret_value()
     if not key and not is_loopback(options.host):
         raise InvalidSettings(
             f"refusing to listen on {options.host} without a key",
@@ -129,10 +130,10 @@ def program() -> list[str] | None:
 def flags(options: argparse.Namespace, settings: Settings) -> list[str]:
     model = options.model or MODEL
     chosen = {
-        "--served-model-name": settings.model_name or _served_name(model),
+        "--served-model-name": settings.model.name or _served_name(model),
         "--host": options.host,
         "--port": str(options.port),
-        "--max-model-len": str(options.max_model_len or settings.model_context_tokens),
+        "--max-model-len": str(options.max_model_len or settings.model.context_tokens),
         "--tensor-parallel-size": str(options.tensor_parallel),
         "--gpu-memory-utilization": str(SHARE),
         # White space in structured output costs time and carries no information.

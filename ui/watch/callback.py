@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from trainmedic.kb.errors import TrainmedicError
-from trainmedic.service.settings import Settings, load_settings
+from trainmedic.service.configuration import load_settings
+from trainmedic.service.settings import Settings
 from trainmedic.ui import diagnosing
 from trainmedic.ui.watch import notify, trainer_run
 from trainmedic.ui.watch.watcher import Watcher

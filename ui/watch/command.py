@@ -59,7 +59,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from trainmedic.service.settings import load_settings
+    from trainmedic.service.configuration import load_settings
     from trainmedic.ui import diagnosing
     from trainmedic.ui.watch import launch
     from trainmedic.ui.watch.watcher import Watcher
@@ -100,7 +100,7 @@ def notifier(options: argparse.Namespace, settings: Settings) -> Notifier:
 
     notifiers: list[Notifier] = [notify.to_terminal]
     if options.webhook:
-        notifiers.append(notify.to_webhook(options.webhook, settings.webhook_secret.get_secret_value()))
+        notifiers.append(notify.to_webhook(options.webhook, settings.webhook.secret.get_secret_value()))
     return notify.all_of(notifiers)
 
 

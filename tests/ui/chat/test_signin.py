@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,12 +29,13 @@ from trainmedic.service.access.audit_log import AuditLog
 from trainmedic.service.access.cookies import SESSION
 from trainmedic.service.access.gate import Gate
 from trainmedic.service.access.keys import KeyStore, SessionStore
+from trainmedic.service.access.limits import ATTEMPTS, RateLimits
 from trainmedic.service.access.principals import Access, user_id
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
+from trainmedic.service.configuration import load_settings, settings_from
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.settings import Settings, load_settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.ui.chat.app import Shell
 from trainmedic.ui.chat.mount import LastMount
@@ -54,6 +56,7 @@ class Provider:
     url: str = ""
     asked: list[dict[str, str]] = field(default_factory=list)
     tokens: int = 0
+    scopes: tuple[str, ...] = ()
 
     def hook(self) -> Any:
         request = flask.request
@@ -66,6 +69,11 @@ class Provider:
             if self.asked[-1].get("code_challenge") != challenge:
                 return flask.jsonify({"error": "invalid_grant"}), 400
         return None
+
+    def described(self, response: Any) -> Any:
+        if flask.request.path.endswith("/openid-configuration"):
+            response.set_data(json.dumps({**response.get_json(), "scopes_supported": self.scopes}))
+        return response
 
     def authorize(self, location: str, user: str) -> str:
         """The user agrees; returns the path that the browser is sent back to."""
@@ -86,6 +94,7 @@ def _provider() -> Iterator[Provider]:
     provider = Provider()
     app = provider_mock.app(require_nonce=True, user_claims=users)
     app.before_request(provider.hook)
+    app.after_request(provider.described)
     server = make_server("localhost", 0, app, threaded=True)
     provider.url = f"http://localhost:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
@@ -114,9 +123,10 @@ async def pages(scope: Scope, receive: Receive, send: Send) -> None:
     await PlainTextResponse(scope["state"]["principal"].id)(scope, receive, send)
 
 
-def serve(advisor: Advisor, engine: Engine, **changes: Any) -> TestClient:
-    settings = Settings.model_validate({"require_key": True, "public_url": HOME} | changes)
-    gate = Gate(settings, Access(settings, KeyStore(engine), SessionStore(engine)), audit_log=AuditLog(engine))
+def serve(advisor: Advisor, engine: Engine, attempts: str = ATTEMPTS, **changes: Any) -> TestClient:
+    settings = settings_from({"require_key": True, "public_url": HOME} | changes)
+    limits = RateLimits(settings, attempts=attempts)
+    gate = Gate(settings, Access(settings, KeyStore(engine), SessionStore(engine)), limits, AuditLog(engine))
     app: FastAPI = create_app(advisor, settings, gate=gate)
     context = AppContext(
         settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline, gate=gate
@@ -188,6 +198,16 @@ def test_groups_decide_who_is_admitted_and_who_administers(
     assert guest.get("/config").status_code == 401
 
 
+@pytest.mark.parametrize("offered", [(), ("openid", "groups")])
+def test_groups_are_asked_for_where_the_provider_offers_them(
+    offered: tuple[str, ...], provider: Provider, advisor: Advisor, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider, "scopes", offered)
+    begun = serve(advisor, engine, **oidc(provider)).get("/auth/login")
+    (scope,) = parse_qs(urlsplit(begun.headers["location"]).query)["scope"]
+    assert scope == " ".join(("openid profile email", *offered[1:]))
+
+
 def test_an_answer_of_the_provider_works_only_in_the_browser_that_asked_and_only_once(
     provider: Provider, advisor: Advisor, engine: Engine
 ) -> None:
@@ -213,7 +233,7 @@ def test_a_code_without_the_verifier_that_belongs_to_it_is_worthless(
 
 
 def test_failed_sign_ins_use_up_the_attempts(provider: Provider, advisor: Advisor, engine: Engine) -> None:
-    browser = serve(advisor, engine, **oidc(provider, rate_limit_login="2/hour"))
+    browser = serve(advisor, engine, "2/hour", **oidc(provider))
     answers = [browser.get("/auth/callback?code=x&state=y") for _ in range(3)]
     assert [answer.status_code for answer in answers] == [403, 403, 429]
     assert words("en")["login_too_many"] in answers[2].text
@@ -285,7 +305,7 @@ def test_a_key_that_may_only_read_cannot_ask_on_the_pages(advisor: Advisor, engi
 
 def test_attempts_to_sign_in_and_requests_of_pages_are_limited(advisor: Advisor, engine: Engine) -> None:
     KeyStore(engine).new("alice", "ask")
-    browser = serve(advisor, engine, rate_limit_login="2/hour", rate_limit="8/hour")
+    browser = serve(advisor, engine, "2/hour", rate_limit="8/hour")
     attempts = [browser.post("/login", data={"key": f"guess{number}"}) for number in range(3)]
     assert [attempt.status_code for attempt in attempts] == [401, 401, 429]
     assert attempts[-1].headers.get_list("ratelimit-limit") == ["2"]

@@ -10,13 +10,14 @@ import httpx
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.observers.destination import inert
-from trainmedic.service.settings import Settings
 from trainmedic.ui.channels.api import PlatformApi
 from trainmedic.ui.channels.channel import ChannelFailed, File, NotRead
 from trainmedic.ui.channels.dingtalk import events
+from trainmedic.ui.channels.dingtalk.settings import DingTalkSettings
 from trainmedic.ui.channels.markdown_channel import BotMessage, Reception
 
 WEBHOOK_ORIGIN = ("https", "oapi.dingtalk.com")
+API = "https://api.dingtalk.com"
 HOSTS = ("dingtalk.com", "dingtalk.io", "aliyuncs.com")
 """Where DingTalk stores files: its own hosts, and the object storage of its cloud."""
 TITLE = 40
@@ -30,10 +31,10 @@ class DingTalkChannel(PlatformApi):
     updates = False
     page_characters = 5_500
 
-    def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        super().__init__(settings.dingtalk_api_url, HOSTS, transport)
+    def __init__(self, settings: DingTalkSettings, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        super().__init__(API, HOSTS, transport)
         self._settings = settings
-        self.key = settings.dingtalk_client_secret.get_secret_value()
+        self.key = settings.client_secret.get_secret_value()
 
     def receive(self, headers: Mapping[str, str], body: bytes) -> Reception:
         """Verify and parse a request. Raises `Refused`."""
@@ -51,7 +52,7 @@ class DingTalkChannel(PlatformApi):
         """The content of a file. Raises `NotRead`."""
         if not file.source:
             raise NotRead("image")
-        body = {"downloadCode": file.source["code"], "robotCode": self._settings.dingtalk_client_id}
+        body = {"downloadCode": file.source["code"], "robotCode": self._settings.client_id}
         headers = {"x-acs-dingtalk-access-token": await self._access_token()}
         reply = await self._request("POST", f"{self._url}/v1.0/robot/messageFiles/download", body, headers)
         url = str(reply.get("downloadUrl") or "")
@@ -89,7 +90,7 @@ class DingTalkChannel(PlatformApi):
         return (target.scheme, target.netloc) in (WEBHOOK_ORIGIN, (api.scheme, api.netloc))
 
     async def _issued(self) -> tuple[str, int]:
-        credentials = {"appKey": self._settings.dingtalk_client_id, "appSecret": self.key}
+        credentials = {"appKey": self._settings.client_id, "appSecret": self.key}
         reply = await self._request("POST", f"{self._url}/v1.0/oauth2/accessToken", credentials)
         if not reply.get("accessToken"):
             raise ChannelFailed(

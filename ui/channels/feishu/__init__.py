@@ -6,24 +6,25 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from trainmedic.kb.errors import InvalidSettings
-from trainmedic.service.settings import Settings
 from trainmedic.ui.channels import complete
-from trainmedic.ui.channels.service import add
-from trainmedic.ui.context import AppContext
+from trainmedic.ui.channels.feishu.settings import FeishuSettings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
     from httpx import AsyncBaseTransport
 
+    from trainmedic.service.settings import Settings
     from trainmedic.ui.channels.http import BotService
+    from trainmedic.ui.context import AppContext
 
 
 def configured(settings: Settings) -> bool:
     """Whether Feishu is to be served. Raises `InvalidSettings` for half a configuration."""
+    feishu = settings.of(FeishuSettings)
     values = {
-        "feishu_app_id": settings.feishu_app_id,
-        "feishu_app_secret": settings.feishu_app_secret.get_secret_value(),
-        "feishu_encrypt_key": settings.feishu_encrypt_key.get_secret_value(),
+        "feishu_app_id": feishu.app_id,
+        "feishu_app_secret": feishu.app_secret.get_secret_value(),
+        "feishu_encrypt_key": feishu.encrypt_key.get_secret_value(),
     }
     configured = complete(values, "docs/connect/channels.md")
     if configured and find_spec("cryptography") is None:
@@ -37,9 +38,11 @@ def channel_of(context: AppContext, transport: AsyncBaseTransport | None = None)
     from trainmedic.ui.channels.feishu.channel import FeishuChannel
     from trainmedic.ui.channels.http import BotService
 
-    return BotService(context, FeishuChannel(context.settings, transport))
+    return BotService(context, FeishuChannel(context.settings.of(FeishuSettings), transport))
 
 
 def register_channel(app: FastAPI, context: AppContext) -> None:
     """Raises `InvalidSettings` for half a configuration."""
+    from trainmedic.ui.channels.service import add
+
     add(app, channel_of(context))

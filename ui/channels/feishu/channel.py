@@ -12,10 +12,10 @@ import httpx
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.observers.destination import inert
-from trainmedic.service.settings import Settings
 from trainmedic.ui.channels.api import PlatformApi
 from trainmedic.ui.channels.channel import ChannelFailed, File, Json, NotRead
 from trainmedic.ui.channels.feishu import events
+from trainmedic.ui.channels.feishu.settings import FeishuSettings
 from trainmedic.ui.channels.markdown_channel import BotMessage, Reception
 
 TOKEN_EXPIRED = frozenset({99991661, 99991663, 99991664, 99991668})
@@ -31,17 +31,17 @@ class FeishuChannel(PlatformApi):
     updates = True
     page_characters = 7_000
 
-    def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        super().__init__(settings.feishu_api_url, (), transport)
+    def __init__(self, settings: FeishuSettings, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        super().__init__(settings.api_url, (), transport)
         self._settings = settings
-        self.key = settings.feishu_app_secret.get_secret_value()
+        self.key = settings.app_secret.get_secret_value()
         self._bot = ""
 
     def receive(self, headers: Mapping[str, str], body: bytes) -> Reception:
         """Verify and parse a request. Raises `Refused`."""
         settings = self._settings
-        encrypt_key = settings.feishu_encrypt_key.get_secret_value()
-        return events.receive(headers, body, encrypt_key, settings.feishu_verification_token.get_secret_value())
+        encrypt_key = settings.encrypt_key.get_secret_value()
+        return events.receive(headers, body, encrypt_key, settings.verification_token.get_secret_value())
 
     async def addressed(self, message: BotMessage) -> BotMessage | None:
         """The message without our mention. An app that may read whole groups is sent what is not meant for it too."""
@@ -110,7 +110,7 @@ class FeishuChannel(PlatformApi):
         )
 
     async def _issued(self) -> tuple[str, int]:
-        credentials = {"app_id": self._settings.feishu_app_id, "app_secret": self.key}
+        credentials = {"app_id": self._settings.app_id, "app_secret": self.key}
         url = f"{self._url}/open-apis/auth/v3/tenant_access_token/internal"
         reply = await self._request("POST", url, credentials)
         if reply.get("code", 0) != 0 or not reply.get("tenant_access_token"):

@@ -9,22 +9,22 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from trainmedic.kb.errors import InvalidSettings
-from trainmedic.service.settings import Settings
-from trainmedic.ui.channels.service import add
-from trainmedic.ui.context import AppContext
+from trainmedic.ui.channels.slack.settings import SlackSettings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
     from httpx import AsyncBaseTransport
 
+    from trainmedic.service.settings import Settings
     from trainmedic.ui.channels.slack.service import SlackService
+    from trainmedic.ui.context import AppContext
 
 
 def configured(settings: Settings) -> bool:
     """Whether Slack is to be served. Raises `InvalidSettings` if tokens are missing."""
-    bot = bool(settings.slack_bot_token.get_secret_value())
-    app = bool(settings.slack_app_token.get_secret_value())
-    secret = bool(settings.slack_signing_secret.get_secret_value())
+    slack = settings.of(SlackSettings)
+    bot, app = bool(slack.bot_token.get_secret_value()), bool(slack.app_token.get_secret_value())
+    secret = bool(slack.signing_secret.get_secret_value())
     # Half a configuration is a mistake, and would otherwise look like a bot that never answers.
     if not bot and (app or secret):
         raise InvalidSettings("SLACK_BOT_TOKEN is not set", hint="docs/connect/channels.md says where to find it")
@@ -48,4 +48,6 @@ def channel_of(context: AppContext, transport: AsyncBaseTransport | None = None)
 
 def register_channel(app: FastAPI, context: AppContext) -> None:
     """Raises `InvalidSettings` for half a configuration."""
+    from trainmedic.ui.channels.service import add
+
     add(app, channel_of(context))

@@ -23,7 +23,6 @@ from slack_bolt.context.ack.async_ack import AsyncAck
 from slack_sdk.web.async_client import AsyncWebClient
 
 from trainmedic.kb.trace import trace_of
-from trainmedic.service.settings import is_loopback
 from trainmedic.ui.channels.files import Downloads
 from trainmedic.ui.channels.handler import Handler
 from trainmedic.ui.channels.messages import messages
@@ -35,6 +34,7 @@ from trainmedic.ui.channels.slack.incoming import IncomingMessage, is_written, m
 from trainmedic.ui.channels.slack.live import Streams
 from trainmedic.ui.channels.slack.post import Place, Poster
 from trainmedic.ui.channels.slack.scopes import Identity, check_app_token, identify
+from trainmedic.ui.channels.slack.settings import SlackSettings
 from trainmedic.ui.channels.slack.workspace import Workspace
 from trainmedic.ui.channels.tasks import SHUTDOWN_S
 from trainmedic.ui.context import AppContext
@@ -44,6 +44,7 @@ bolt_log = logging.getLogger("trainmedic.slack.bolt")
 bolt_log.setLevel(logging.INFO)  # below that, Slack's libraries log what people wrote, unmasked
 # It reads SLACK_BOT_TOKEN too and warns that it does not need it.
 bolt_log.addFilter(lambda record: "`token` will be unused" not in record.getMessage())
+API = "https://slack.com/api/"
 COMMAND = "/trainmedic"
 DIAGNOSE = "trainmedic_diagnose"
 TIMEOUT_S = 15
@@ -66,6 +67,7 @@ class SlackBot:
         shutdown_s: float = SHUTDOWN_S,
     ) -> None:
         self.context = context
+        self._settings = context.settings.of(SlackSettings)
         self.app: AsyncApp
         self.identity: Identity
         self.workspace: Workspace
@@ -87,8 +89,8 @@ class SlackBot:
 
     async def start(self) -> None:
         """Log in, then connect if Socket Mode is used. Raises `SlackLogin` or `SlackUnavailable`."""
-        settings = self.context.settings
-        token = settings.slack_bot_token.get_secret_value()
+        settings = self._settings
+        token = settings.bot_token.get_secret_value()
         self._session = aiohttp.ClientSession(trust_env=True)
         try:
             calls = Calls(self._client(token))
@@ -98,7 +100,7 @@ class SlackBot:
                 log.error("the Slack app lacks the permissions %s: add them to the app and reinstall it", missing)
             self.workspace = self._workspace(calls, token)
             self.app = self._app(token)
-            if app_token := settings.slack_app_token.get_secret_value():
+            if app_token := settings.app_token.get_secret_value():
                 await self._connect(calls, app_token)
         except BaseException:
             await self.close()
@@ -121,21 +123,12 @@ class SlackBot:
             self._session = None
 
     def _client(self, token: str | None) -> AsyncWebClient:
-        url = self.context.settings.slack_api_url
-        client = AsyncWebClient(
-            token=token, base_url=url, session=self._session, timeout=TIMEOUT_S, retry_handlers=[], logger=bolt_log
+        return AsyncWebClient(
+            token=token, base_url=API, session=self._session, timeout=TIMEOUT_S, retry_handlers=[], logger=bolt_log
         )
-        if is_loopback(re.sub(r"^https?://|[:/].*$", "", url)):
-            client.proxy = None  # the client takes a proxy from the environment and does not know its exceptions
-        return client
 
     def _workspace(self, calls: Calls, token: str) -> Workspace:
-        settings = self.context.settings
-        downloads = Downloads(
-            client=self._http,
-            hosts=HOSTS,
-            api_url=settings.slack_api_url,
-        )
+        downloads = Downloads(client=self._http, hosts=HOSTS, api_url=API)
         return Workspace(
             context=self.context,
             calls=calls,
@@ -143,7 +136,7 @@ class SlackBot:
             files=SlackFiles(calls=calls, downloads=downloads, token=token),
             streams=self._streams,
             identity=self.identity,
-            key=settings.slack_signing_secret.get_secret_value() or token,
+            key=self._settings.signing_secret.get_secret_value() or token,
         )
 
     async def _connect(self, calls: Calls, app_token: str) -> None:
@@ -171,7 +164,7 @@ class SlackBot:
             logger=bolt_log,
             client=self._client(None),
             authorize=authorize,
-            signing_secret=self.context.settings.slack_signing_secret.get_secret_value(),
+            signing_secret=self._settings.signing_secret.get_secret_value(),
             request_verification_enabled=False,  # done before, see `ui.channels.slack.http`
         )
         app.event("app_mention")(self._mention)

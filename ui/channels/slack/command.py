@@ -34,6 +34,7 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.write((files("trainmedic.ui.channels.slack") / "manifest.yaml").read_text(encoding="utf-8"))
         return 0
     from trainmedic.ui.channels.slack import configured
+    from trainmedic.ui.channels.slack.settings import SlackSettings
     from trainmedic.ui.cli._service import settings_of
 
     settings = settings_of(options)
@@ -42,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
             "SLACK_BOT_TOKEN is not set",
             hint="trainmedic slack --manifest prints the app; docs/connect/channels.md has the steps",
         )
-    if settings.slack_app_token.get_secret_value():
+    if settings.of(SlackSettings).app_token.get_secret_value():
         asyncio.run(_by_socket(settings))
     else:
         _by_http(settings)

@@ -83,7 +83,6 @@ class SlackDestination:
             earlier,
             await turns_of(self.conversation_id),
             self._workspace.files.fetch,
-            self._workspace.context.settings.max_attachments,
             note=note,
         )
         self._language = prose_language(evidence.question) if self._options.language == "auto" else ""

@@ -18,6 +18,7 @@ from trainmedic.ui.channels.http import body_of, refusal
 from trainmedic.ui.channels.slack.bot import SlackBot
 from trainmedic.ui.channels.slack.http import PATH, is_rate_note, why_refused
 from trainmedic.ui.channels.slack.scopes import SlackLogin, SlackUnavailable
+from trainmedic.ui.channels.slack.settings import SlackSettings
 from trainmedic.ui.context import AppContext
 
 log = logging.getLogger("trainmedic.slack")
@@ -29,13 +30,12 @@ class SlackService:
     """`running` starts and stops the bot, `attach` adds the route of Slack's HTTP events."""
 
     def __init__(self, context: AppContext) -> None:
-        self._context = context
+        self._context, self._settings = context, context.settings.of(SlackSettings)
         self._bot: SlackBot | None = None
 
     def attach(self, app: FastAPI) -> None:
         """Add the route of Slack's HTTP events, unless Socket Mode is used."""
-        settings = self._context.settings
-        if settings.slack_signing_secret.get_secret_value() and not settings.slack_app_token.get_secret_value():
+        if self._settings.signing_secret.get_secret_value() and not self._settings.app_token.get_secret_value():
             app.add_route(PATH, self._handle, methods=["POST"])
 
     @asynccontextmanager
@@ -54,7 +54,7 @@ class SlackService:
         body = await body_of(request)
         if body is None:
             return refusal(413, "too_large", "Slack")
-        secret = self._context.settings.slack_signing_secret.get_secret_value()
+        secret = self._settings.signing_secret.get_secret_value()
         if refused := why_refused(request.headers, body, secret):
             return refusal(*refused, "Slack")
         if is_rate_note(body.decode(), request.headers.get("content-type", "")):

@@ -8,13 +8,13 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from trainmedic.service.settings import SlackChannel
 from trainmedic.ui.channels.slack.calls import Calls
 from trainmedic.ui.channels.slack.files import SlackFiles
 from trainmedic.ui.channels.slack.incoming import IncomingMessage, incoming_message
 from trainmedic.ui.channels.slack.live import LiveAnswer, Streams
 from trainmedic.ui.channels.slack.post import Place, Poster
 from trainmedic.ui.channels.slack.scopes import Identity
+from trainmedic.ui.channels.slack.settings import SlackChannel, SlackSettings
 from trainmedic.ui.context import AppContext
 
 __all__ = ["Place", "Workspace"]
@@ -39,7 +39,7 @@ class Workspace:
     lives: dict[tuple[str, str], tuple[LiveAnswer, asyncio.Task[Any]]] = field(default_factory=dict)
 
     def options(self, channel: str) -> SlackChannel:
-        channels = self.context.settings.slack_channels
+        channels = self.context.settings.of(SlackSettings).channels
         return channels.get(channel) or channels.get("*") or SlackChannel()
 
     def incoming(self, message: dict[str, Any]) -> IncomingMessage:
