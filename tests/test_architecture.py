@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.every_case import every_case
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("kb", "service", "ingest", "ui")
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
@@ -221,14 +223,14 @@ def test_every_entry_point_is_next_door() -> None:
     assert [name for name in sorted(named) if not next_door(name)] == []
 
 
-@pytest.mark.parametrize("room", ["chat", "channels"])
+@every_case("room", ["chat", "channels"])
 def test_what_anybody_may_send_is_read_within_bounds(room: str) -> None:
     inside = f"trainmedic.ui.{room}"
     parsers = {source for source, target in all_imports() if target == "trainmedic.kb.parse.pipeline"}
     assert {name for name in parsers if name.startswith(inside)} == set()
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@every_case("package", PACKAGES)
 def test_no_module_imports_itself_through_others(package: str) -> None:
     inside = f"trainmedic.{package}"
     assert cycle_in(edge for edge in sorted(all_imports()) if all(name.startswith(inside) for name in edge)) == []

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from tests.bad_inputs import ASKED, BAD, DIGITS, Bad
+from tests.every_case import every_case
 from tests.incidents import INCIDENTS, KTO_COMMAND, KTO_LOG, KTO_SINGLE, KTO_YAML, SWIFT_LOG, TRL_COMMAND, TRL_LOG
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
@@ -92,9 +93,7 @@ def test_yaml_cut_anywhere_is_read_as_far_as_it_goes(advisor: Advisor) -> None:
     assert all(recognised[first:]), "once recognised, more text does not make it unknown"
 
 
-@pytest.mark.parametrize(
-    "text", [KTO_COMMAND, TRL_COMMAND, TRL_LOG, KTO_LOG, SWIFT_LOG], ids=["openrlhf", "trl", "nan", "logits", "swift"]
-)
+@every_case("text", [KTO_COMMAND, TRL_COMMAND, TRL_LOG, KTO_LOG, SWIFT_LOG])
 def test_any_text_cut_anywhere_is_parsed(text: str) -> None:
     for end in range(0, len(text), 3):
         evidence = parse("", (Attachment(name="paste.txt", content=text[:end]),))

@@ -23,6 +23,7 @@ from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.chart import CHART, DEPLOY, SCHEMA, notes, rendered, with_names
+from tests.every_case import every_case
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.metrics import Metrics
@@ -63,7 +64,7 @@ ALONE: Mapping[str, Any] = {"replicas": 1, "secret": {"settings": ["api_keys"]},
 # Kubernetes
 
 
-@pytest.mark.parametrize("values", [{}, EVERYTHING, ALONE], ids=["defaults", "everything", "alone"])
+@every_case("values", [{}, EVERYTHING, ALONE])
 def test_the_chart_renders_to_objects_that_kubernetes_accepts(values: Mapping[str, Any]) -> None:
     validate = pytest.importorskip("kubernetes_validate").validate
     objects = rendered(values)
@@ -83,7 +84,7 @@ def test_every_part_of_the_chart_can_be_switched_on() -> None:
     assert len(kinds) == len(templates)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "values",
     [
         {"replicass": 2},
@@ -127,7 +128,7 @@ def variables_of(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(item["name"].removeprefix("TRAINMEDIC_"), item["value"]) for item in container_of(values)["env"]]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("value", "variable"), [(1_048_576, "1048576"), (0.25, "0.25"), (30.0, "30"), (True, "true"), ("1e6", "1e6")]
 )
 def test_a_setting_reaches_the_service_as_it_is_written(value: object, variable: str) -> None:
@@ -148,7 +149,7 @@ def test_the_service_is_reached_on_the_port_of_its_settings() -> None:
     assert container_of({"settings": {"port": 9000}})["ports"] == [{"name": "http", "containerPort": 9000}]
 
 
-@pytest.mark.parametrize(("timeout", "grace"), [(30, 45), (119.5, 135), ("60", 75)])
+@every_case(("timeout", "grace"), [(30, 45), (119.5, 135), ("60", 75)])
 def test_a_pod_may_finish_its_requests_before_it_is_killed(timeout: object, grace: int) -> None:
     pod = pod_of({"settings": {"request_timeout_s": timeout}})
     assert pod["spec"]["terminationGracePeriodSeconds"] == grace
@@ -504,7 +505,7 @@ def test_secrets_are_made_once_and_fit_each_other(tmp_path: Path) -> None:
     assert f":{texts['postgres_password']}@postgres/" in texts["database_url"]
 
 
-@pytest.mark.parametrize("user", ["root", "another"])
+@every_case("user", ["root", "another"])
 def test_the_secrets_are_read_by_the_containers_and_by_no_other_user(user: str) -> None:
     if os.getuid() != 0:
         pytest.skip("needs root")

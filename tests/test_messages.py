@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.every_case import every_case
 from trainmedic.kb.messages import Messages, load_messages
 
 ROOT = Path(__file__).parent.parent
@@ -68,7 +69,7 @@ def test_a_malformed_catalogue_is_refused(
         load_messages(tmp_path.name)
 
 
-@pytest.mark.parametrize("catalogue", CATALOGUES)
+@every_case("catalogue", CATALOGUES)
 def test_both_languages_have_the_same_placeholders(catalogue: str) -> None:
     package = "trainmedic." + catalogue.removesuffix("/messages.toml").replace("/", ".")
     for name, forms in load_messages(package).items():

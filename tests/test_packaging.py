@@ -27,6 +27,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from tenacity import Retrying, stop_after_delay, wait_fixed
 
+from tests.every_case import every_case
 from tests.incidents import KTO_SINGLE
 from trainmedic.kb.store.index import PREBUILT
 from trainmedic.kb.store.manifest import MANIFEST, read_manifest
@@ -174,7 +175,7 @@ def _pages(kind: str) -> Iterable[str]:
             yield path.stem
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+@every_case("name", PACKAGES)
 def test_the_names_resolve_inside_the_repository(name: str) -> None:
     spec = find_spec(f"trainmedic.{name}")
     assert spec is not None
@@ -434,7 +435,7 @@ def test_the_image_installs_the_set_of_make_install() -> None:
     assert "--constraint constraints.txt" in DOCKERFILE
 
 
-@pytest.mark.parametrize("text", [DOCKERFILE, COMPOSE], ids=["Dockerfile", "compose.yaml"])
+@every_case("text", [DOCKERFILE, COMPOSE])
 def test_every_variable_of_the_container_is_a_setting(text: str) -> None:
     named = set(re.findall(r"\bTRAINMEDIC_[A-Z_]+", text)) - {CONFIG_VARIABLE}
     assert named

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.every_case import every_case
 from trainmedic.kb.versions import (
     Interval,
     bare,
@@ -25,7 +26,7 @@ def test_releases_sort_as_the_package_index_sorts_them() -> None:
     assert version_key("no release") < version_key("0.0.1")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("requirement", "release", "allowed"),
     [
         (">=4.41.2,<=4.46.1", "4.46.2", False),
@@ -53,7 +54,7 @@ def test_what_is_not_a_version_has_none() -> None:
     assert parse_version(None) is None
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("version_", "spec", "expected"),
     [
         ("2.5.1+cu124", "==2.5.1", True),
@@ -91,7 +92,7 @@ def test_an_exact_version_lies_in_a_range_or_not(version_: str, spec: str, expec
     assert holds(found, parse_range(spec)) is expected
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("low", "high", "spec", "expected"),
     [
         ("0.3.4", None, ">=0.3.4", True),
@@ -128,7 +129,7 @@ def test_a_requirement_is_an_interval_with_open_and_closed_ends() -> None:
     assert interval_holds(open_ends, parse_range(">=2")) is False
 
 
-@pytest.mark.parametrize("text", ["", "new", ">=1.*", ">=x", "~=4", ">=1 2", ">=1-x-y"])
+@every_case("text", ["", "new", ">=1.*", ">=x", "~=4", ">=1 2", ">=1-x-y"])
 def test_what_is_no_range_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"range|version|two numbers|only goes"):
         parse_range(text)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.every_case import every_case
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.page import PageProblem
 from trainmedic.kb.pages.case import CaseSet, load_cases, read_case
@@ -104,7 +105,7 @@ def test_windows_line_ends_change_nothing() -> None:
     assert case(PAGE.replace("\n", "\r\n")) == case()
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("old", "new", "line", "message"),
     [
         ("---\nid", "id", 1, "front matter"),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.parse.pipeline import parse
@@ -128,7 +127,7 @@ def versions(text: str, name: str) -> dict[str, VersionFact]:
     return dict(parse("", (Attachment(name=name, content=text),)).versions)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "text"),
     [
         ("uv.lock", UV),
@@ -185,7 +184,7 @@ def test_an_environment_is_no_configuration_of_a_run() -> None:
     assert parse("", (Attachment(name="environment.yml", content=ENVIRONMENT),)).run.options == ()
 
 
-@pytest.mark.parametrize("text", ['{"version": 1', '{"version": 1}', '["version"]', "[[package]]\nname = 'x'\n"])
+@every_case("text", ['{"version": 1', '{"version": 1}', '["version"]', "[[package]]\nname = 'x'\n"])
 def test_what_is_no_listing_says_nothing(text: str) -> None:
     assert versions(text, "x.json") == {}
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.tables import FOLDER, table
 from trainmedic.kb.versions import version_key
 
 
-@pytest.mark.parametrize("framework", catalogue.frameworks())
+@every_case("framework", catalogue.frameworks())
 def test_reading_line_by_line_gives_what_reading_the_whole_file_gives(framework: str) -> None:
     whole = json.loads((FOLDER / framework / "options.json").read_text(encoding="utf-8"))
     lazy = table(framework)
@@ -29,7 +28,7 @@ def test_a_flag_has_its_type_owner_and_life() -> None:
     assert (flag.default, flag.owners, flag.first, flag.last) == (False, ("train_kto",), "0.1.9", "0.3.3")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("framework", "key", "version", "there"),
     [
         ("openrlhf", "vanilla_loss", "0.1.8", False),
@@ -57,7 +56,7 @@ def test_an_option_exists_at_a_release_or_it_cannot_be_told(
         assert catalogue.option(framework, key, version) is None
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("framework", "version", "stands_for"),
     [
         ("openrlhf", "0.8.10", "0.8.5"),
@@ -113,7 +112,7 @@ def test_a_no_switch_negates_a_boolean_that_is_on() -> None:
     assert catalogue.option("trl", "no_packing", "0.24.0") is None
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("framework", "keys", "low", "high"),
     [
         ("openrlhf", ["vanilla_loss", "micro_train_batch_size"], "0.1.9", "0.3.3"),
@@ -130,7 +129,7 @@ def test_the_options_used_bound_the_version(framework: str, keys: list[str], low
     assert bool(found[2]) == (low is not None or high is not None or len(keys) > 1)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("framework", "key", "version", "expected", "why"),
     [
         ("openrlhf", "flash_attn", "0.9.5", "attn_implementation", "renamed"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.frameworks.making import PLACE, command, option, stated
 from trainmedic.kb.frameworks.models import family_of_type, model_family
 from trainmedic.kb.frameworks.recognise import Recognition, recognise
@@ -16,7 +15,7 @@ def words(found: Recognition) -> tuple[str | None, str | None, str | None]:
     return framework, algorithm, stage
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("program", "framework", "algorithm", "stage"),
     [
         ("openrlhf.cli.train_kto", "openrlhf", "kto", "preference"),
@@ -95,7 +94,7 @@ def yaml(**options: str) -> list[Option]:
     return [option(key, value, origin=Origin.YAML) for key, value in options.items()]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("options", "framework", "algorithm"),
     [
         (yaml(stage="kto", finetuning_type="full", model_name_or_path="m"), "llamafactory", "kto"),
@@ -238,7 +237,7 @@ def test_the_only_framework_installed_is_the_framework() -> None:
     assert words(recognise([], [], "", stated(openrlhf="0.3.3", verl="0.5.0")))[0] is None
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "family"),
     [
         ("google/gemma-2b", "gemma"),
@@ -388,22 +387,20 @@ def test_a_path_below_an_unresolved_folder_still_names_the_model() -> None:
     assert recognise([command("openrlhf.cli.train_rm")], [half]).model is None
 
 
-@pytest.mark.parametrize(
-    "said", ["gemma2 loss differs between eager and sdpa", "训练 gemma-2 时 loss 是 nan", "Gemma 2, nan"]
-)
+@every_case("said", ["gemma2 loss differs between eager and sdpa", "训练 gemma-2 时 loss 是 nan", "Gemma 2, nan"])
 def test_in_prose_gemma_2_needs_no_size(said: str) -> None:
     found = recognise([], [], said)
     assert found.model_family is not None
     assert found.model_family.value == "gemma2"
 
 
-@pytest.mark.parametrize("said", ["gemma-2b goes nan", "my run out/gemma-2 goes nan", "gemma goes nan"])
+@every_case("said", ["gemma-2b goes nan", "my run out/gemma-2 goes nan", "gemma goes nan"])
 def test_the_first_gemma_and_a_run_name_are_not_gemma_2(said: str) -> None:
     family = recognise([], [], said).model_family
     assert family is None or family.value == "gemma"
 
 
-@pytest.mark.parametrize("said", ["kto in swift makes it worse", "swift grpo 显存没有下降", "swift dpo nan"])
+@every_case("said", ["kto in swift makes it worse", "swift grpo 显存没有下降", "swift dpo nan"])
 def test_swift_beside_an_algorithm_is_the_framework(said: str) -> None:
     found = recognise([], [], said)
     assert found.framework is not None

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.glossary import Glossary, load_glossary
 
@@ -21,7 +22,7 @@ def load(tmp_path: Path, text: str) -> Glossary:
     return load_glossary(page)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "concept"),
     [
         ("nan loss", "nan-loss"),

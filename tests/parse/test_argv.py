@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.readers import argv
 from trainmedic.kb.parse.readers.shell import Command
@@ -59,7 +58,7 @@ def test_a_list_that_is_cut_off_is_partial() -> None:
     assert read("Command '['python', 'train.py', '--bf16', 'True', '--lr")[0].partial
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "nothing",

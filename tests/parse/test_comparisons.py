@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.every_case import every_case
 from tests.parse.reading import true_span
 from trainmedic.kb.parse.pipeline import parse
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "metric", "direction", "factor"),
     [
         ("it went from 39 → 500 s/it", "step_time", "up", 12.8),
@@ -38,7 +39,7 @@ def test_a_comparison_has_a_metric_a_direction_and_a_factor(
     assert true_span(comparison.span, text)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "lr from 1e-4 to 1e-5",
@@ -63,7 +64,7 @@ def test_a_slowdown_is_a_stated_signal() -> None:
     assert not parse("6x faster, from 40s to 2s per step").has("throughput_drop")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "kind"),
     [
         ("the bar shows 0/500 and never moves", "hang"),

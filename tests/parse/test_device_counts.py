@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.parse.reading import true_span
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.model.place import Attachment
@@ -15,7 +14,7 @@ def world(text: str, **files: str) -> object:
     return Facts(evidence).fact(("name", "world_size")).value
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "processes"),
     [
         ("8xA100 80G, OOM", 8),
@@ -41,7 +40,7 @@ def test_the_number_of_processes_is_known_and_has_a_place(text: str, processes: 
     assert Facts(parse(text)).fact(("default_used", "num_processes")).value is False
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "single GPU works, 8 GPUs hang",
@@ -70,7 +69,7 @@ def test_a_comment_says_how_many() -> None:
     assert Facts(evidence).fact(("name", "world_size")).value == 8
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "model", "family"),
     [
         ("Qwen2.5-7B on 8*H20", "Qwen2.5-7B", "qwen2.5"),
@@ -94,6 +93,6 @@ def test_a_family_without_a_size_is_no_model() -> None:
     assert run.model_family is not None
 
 
-@pytest.mark.parametrize(("text", "card"), [("在910B上训练", "910B"), ("A800 80G 显存不够", "A800"), ("8*H20", "H20")])
+@every_case(("text", "card"), [("在910B上训练", "910B"), ("A800 80G 显存不够", "A800"), ("8*H20", "H20")])
 def test_a_card_next_to_chinese_is_a_card(text: str, card: str) -> None:
     assert Facts(parse(text)).card_name().value == card

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
 from trainmedic.kb.parse.readers import hydra, shell
 from trainmedic.kb.parse.source import Piece
@@ -16,7 +16,7 @@ def override(text: str) -> Option:
     return command.options[-1]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value"),
     [
         ("5", 5),
@@ -47,7 +47,7 @@ def test_command_line_text_has_the_type_it_looks_like(text: str, value: Value) -
     assert type(hydra.typed(text)) is type(value)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value"),
     [
         ("null", None),
@@ -79,7 +79,7 @@ def test_too_deep_a_nesting_stays_text() -> None:
     assert hydra.value_of(text) == text
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "key", "raw", "value"),
     [
         ("trainer.nnodes=2", "trainer.nnodes", "2", 2),

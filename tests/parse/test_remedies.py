@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.parse.reading import true_span
 from trainmedic.kb.parse.pipeline import parse
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "setting", "helped"),
     [
         ("I tried lowering the lr / disabling flash attention, no change", "learning_rate", False),
@@ -36,7 +35,7 @@ def test_a_remedy_names_its_settings_and_its_outcome(text: str, setting: str, he
     assert remedy.text == remedy.span.text
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "可以尝试设置 max_grad_norm=1.0 来缓解 NaN",

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.every_case import every_case
 from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
 from trainmedic.kb.parse.readers import shell
 from trainmedic.kb.parse.readers.shell import Command, Script
@@ -34,7 +35,7 @@ def codes(text: str) -> list[str]:
     return [problem.code for problem in read(text).problems]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "launcher", "entry"),
     [
         ("deepspeed --module openrlhf.cli.train_kto --beta 0.1", "deepspeed", "openrlhf.cli.train_kto"),
@@ -95,7 +96,7 @@ def test_launcher_and_program_are_told_apart(text: str, launcher: str | None, en
     assert (command.entry.value if command.entry else None) == entry
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "cd /data",
@@ -129,7 +130,7 @@ def test_flags_before_the_program_belong_to_the_launcher() -> None:
     assert values(command) == {"beta": 0.1}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value", "raw"),
     [
         ("--x 5", 5, "5"),
@@ -195,7 +196,7 @@ def test_environment_after_a_wrapper_counts() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value"),
     [
         ("X=5\nswift sft --x $X", 5),
@@ -275,7 +276,7 @@ def test_an_element_of_an_array_is_several_words_where_the_array_is_used_without
     assert "num-workers" not in values(only(text.format('"${ARGS[@]}"')))
 
 
-@pytest.mark.parametrize("text", ['"${MORE[@]}"', "$MORE", "--x 1 $MORE", "--x 1 ..."])
+@every_case("text", ['"${MORE[@]}"', "$MORE", "--x 1 $MORE", "--x 1 ..."])
 def test_what_may_hold_any_flags_makes_a_command_partial(text: str) -> None:
     assert only(f"swift sft --a 1 {text}").partial
 
@@ -373,7 +374,7 @@ def test_long_dashes_and_curly_quotes_are_read_as_plain_ones() -> None:
     assert codes("swift sft –bf16 —lr 1").count("typographic") == 1
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "code"),
     [
         ("swift sft --a 'x \\\n --b 2", "unclosed_quote"),
@@ -426,7 +427,7 @@ def test_the_values_of_a_flag_may_come_from_different_places() -> None:
     assert (late.value, late.value_span and late.value_span.text) == (("k", "x"), "k")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value"),
     [
         ('--system "say “hi” now"', "say “hi” now"),

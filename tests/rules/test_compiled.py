@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.every_case import every_case
 from tests.rules.test_prefilter import PASTES, read
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.expressions import compile_expression
@@ -104,7 +105,7 @@ def test_rules_that_were_kept_find_what_rules_that_are_read_find(tmp_path: Path)
         assert check(evidence, kept) == check(evidence, made)
 
 
-@pytest.mark.parametrize("text", ["micro_batch == 1 and fp16", 'log_says("out of memory") or fp16', "not bf16"])
+@every_case("text", ["micro_batch == 1 and fp16", 'log_says("out of memory") or fp16', "not bf16"])
 def test_a_condition_that_was_kept_has_the_same_values(text: str) -> None:
     made = compile_expression(text, vocabulary())
     kept = pickle.loads(pickle.dumps(made))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from tests.rules.support import WORDS_OF_TESTS, evidence, option, row, run, setting, version
 from trainmedic.kb.engine.expressions import ALLOWED, Expression, all_of, compile_expression, fact_expression
 from trainmedic.kb.engine.facts import FACTS, Facts
@@ -29,7 +30,7 @@ def value_of(text: str, **values: Value) -> Result:
     return condition(text).evaluate(with_values(**values))
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "().__class__",
@@ -102,7 +103,7 @@ def test_what_is_not_listed_is_refused_when_the_page_is_loaded(text: str) -> Non
         condition(text)
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@every_case("end", ["\n", "\r\n", "\r"])
 def test_lines_end_as_the_parser_ends_them(end: str) -> None:
     assert condition(f"bf16{end}and micro_batch{end}== 1 - 2{end}- 1")
 
@@ -126,7 +127,7 @@ def test_every_fact_call_has_its_fact_and_every_function_is_named_in_the_hint() 
     assert all(name in ALLOWED for name in ALL_FUNCTIONS)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "expected"),
     [
         ("micro_batch == 1", True),

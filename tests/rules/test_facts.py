@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.every_case import every_case
 from tests.rules.support import evidence, facts, option, recognised, row, run, setting, signal, span, version
 from trainmedic.kb.engine.facts import FACTS, Facts, version_text
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Result, equal, show
@@ -73,7 +74,7 @@ def configured() -> Evidence:
     return evidence(run(options, settings, anchor=span(TEXT, "train", "train.sh")))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("key", "value"),
     [
         (("written", "micro_batch"), True),
@@ -125,8 +126,8 @@ def test_a_deepspeed_file_that_is_named_but_not_pasted_leaves_its_keys_unknown()
     assert ask(evidence(run((option(text, "train", "stage"),), without)), *key).value is None
 
 
-@pytest.mark.parametrize("given", [evidence(run()), evidence(replace(configured().run, partial=True))])
-@pytest.mark.parametrize(
+@every_case("given", [evidence(run()), evidence(replace(configured().run, partial=True))])
+@every_case(
     ("key", "missing"),
     [
         (("written", "beta"), "setting:beta"),
@@ -185,7 +186,7 @@ LOG = [
 ]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("key", "value"),
     [
         (("metric", "loss"), 0.5),
@@ -221,7 +222,7 @@ def test_infinite_is_greater_than_everything_finite() -> None:
     assert ask(evidence(rows=[row(1, loss=INF), row(2, loss=1.0)]), "metric_max", "loss").value == INF
 
 
-@pytest.mark.parametrize(
+@every_case(
     "key", [("metric", "loss"), ("has_metric", "loss"), ("all_finite", "loss"), ("signal", "oom"), ("traceback", "oom")]
 )
 def test_without_a_log_the_log_is_asked_for(key: tuple[str, ...]) -> None:
@@ -259,7 +260,7 @@ def test_a_fact_is_worked_out_once() -> None:
     assert "name" in FACTS
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("value", "shown"),
     [
         (None, "not set"),

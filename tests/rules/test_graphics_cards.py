@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.rules.support import evidence, option, run
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.values import UNKNOWN, Result
@@ -17,7 +16,7 @@ def facts(question: str = "", **files: str) -> Facts:
     )
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("words", "below"),
     [
         ("I have 8xV100 here", True),
@@ -54,7 +53,7 @@ def test_a_comment_or_a_configuration_names_no_card() -> None:
     assert facts(train_log="# tested on V100\nstart\n").card_name().value is UNKNOWN
 
 
-@pytest.mark.parametrize(("gres", "below"), [("gpu:v100:4", True), ("gpu:h300:4", False), ("gpu:4", UNKNOWN)])
+@every_case(("gres", "below"), [("gpu:v100:4", True), ("gpu:h300:4", False), ("gpu:4", UNKNOWN)])
 def test_a_card_may_be_asked_of_a_scheduler(gres: str, below: Result) -> None:
     text = f"srun --gres={gres}"
     flag = option(text, f"--gres={gres}", "gres", gres, raw=gres)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.every_case import every_case
 from tests.rules.support import WORDS_OF_TESTS, evidence, facts, page, parsed, rule, run, setting
 from trainmedic.kb.engine.functions import ALL_FUNCTIONS
 from trainmedic.kb.engine.placeholders import compile_template
@@ -30,7 +31,7 @@ def test_a_page_becomes_a_rule() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "line", "message"),
     [
         ("no front matter", 1, "front matter"),
@@ -179,7 +180,7 @@ def test_a_body_has_sections_and_examples_with_their_marks() -> None:
     assert rule(body=BODY).page.text.split("\n")[fires.line - 1] == "### The flag is there"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("body", "says"),
     [
         ("## Firse\n", "unknown chapter 'Firse'; did you mean 'Fires'"),

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.every_case import every_case
 from tests.store.knowledge import HashEmbedder
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.kb.store.embedder import (
@@ -149,7 +150,7 @@ def test_the_setting_names_the_embedder() -> None:
     assert isinstance(make_embedder("default"), Embedder)
 
 
-@pytest.mark.parametrize("setting", ["", "st:", "openai:", "bge-m3", "default:x"])
+@every_case("setting", ["", "st:", "openai:", "bge-m3", "default:x"])
 def test_an_unknown_setting_says_what_is_known(setting: str) -> None:
     with pytest.raises(InvalidSettings) as caught:
         make_embedder(setting)
