@@ -10,11 +10,13 @@ import socket
 import tempfile
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import distribution
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import fastapi.routing
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
@@ -42,6 +44,9 @@ for profile, examples in (("fast", 5), ("dev", 25), ("ci", 60)):
         suppress_health_check=[HealthCheck.too_slow],
     )
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+# The fields of responses are the same for every application of a process, and making them takes most of its making.
+fastapi.routing.create_model_field = cache(fastapi.routing.create_model_field)  # type: ignore[attr-defined]
 
 ROOT = Path(__file__).parent.parent
 LOCK = ROOT / ".cache" / "index.lock"

@@ -32,7 +32,7 @@ def messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Messag
     load_messages.cache_clear()
 
 
-@pytest.mark.parametrize(("count", "text"), [(0, "0 errors"), (1, "1 error"), (2, "2 errors")])
+@every_case(("count", "text"), [(0, "0 errors"), (1, "1 error"), (2, "2 errors")])
 def test_english_has_a_singular(messages: Messages, count: int, text: str) -> None:
     assert messages("summary.errors", "en", count=count) == text
     assert messages("summary.errors", "zh", count=count) == f"{count} 个错误"

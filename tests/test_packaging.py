@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -47,27 +48,19 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE = (ROOT / "compose.yaml").read_text(encoding="utf-8")
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 EMBED = "from trainmedic.kb.store.embedder import OnnxEmbedder; OnnxEmbedder().vectors(['loss is nan'])"
-FIRST_START = """
-import sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from trainmedic.kb.store.embedder import OnnxEmbedder
-def refuse(self, texts):
-    raise AssertionError(f"{len(texts)} texts were embedded")
-OnnxEmbedder.vectors = refuse
-import trainmedic
-assert trainmedic.__file__.startswith(sys.argv[1]), trainmedic.__file__
-from trainmedic.service.settings import Settings
-from trainmedic.ui.app import load_knowledge
-print(len(load_knowledge(Settings(data_dir=Path(sys.argv[2]))).index.chunks))
-"""
-LIST = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import trainmedic
-assert trainmedic.__file__.startswith(sys.argv[1]), trainmedic.__file__
+VERBS = """
+import contextlib, io, json, sys
 from trainmedic.ui.cli import main
-main(["kb", "list"])
+done = []
+for words in json.loads(sys.argv[1]):
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            code = main(words)
+        except SystemExit as end:
+            code = end.code
+    done.append((code, said.getvalue()))
+print(json.dumps(done))
 """
 
 
@@ -112,21 +105,6 @@ def test_the_wheel_holds_the_search_index_with_every_file_of_its_manifest(shippe
     assert {name for name in shipped if name.startswith(f"trainmedic/{INDEX}/")} == files
 
 
-def test_an_unpacked_wheel_answers_in_a_new_data_folder_without_embedding_any_page(wheel: Path, tmp_path: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path / "site")
-    done = subprocess.run(
-        [sys.executable, "-c", FIRST_START, str(tmp_path / "site"), str(tmp_path / "data")],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert int(done.stdout) == read_manifest(PREBUILT).chunks
-    assert not (tmp_path / "data").exists()
-
-
 def test_make_puts_the_index_into_the_wheel_and_the_service_starts_without_one() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     command = "trainmedic index build --package"
@@ -155,14 +133,11 @@ def test_the_wheel_installs_one_package_and_nothing_else(shipped: frozenset[str]
     assert {re.sub(r"^trainmedic-[^/]+\.dist-info/.*", "", name) for name in others} == {""}
 
 
-def test_the_unpacked_wheel_has_every_page_without_the_repository(wheel: Path, tmp_path: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path / "site")
-    done = subprocess.run(
-        [sys.executable, "-c", LIST, str(tmp_path / "site")], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    listed = {tuple(line.split()[:2]) for line in done.stdout.splitlines()}
+@pytest.mark.slow
+def test_the_installed_wheel_has_every_page_without_the_repository(alone: Path, tmp_path: Path) -> None:
+    ((code, said),) = told(alone, tmp_path, ("kb", "list"))
+    assert code == 0, said
+    listed = {tuple(line.split()[:2]) for line in said.splitlines()}
     # Pages lie in a folder of their family; a Markdown file right below is a note about the folder.
     pages = {(kind, name) for kind in ("case", "rule", "mechanism") for name in _pages(kind)}
     assert listed == pages
@@ -224,15 +199,22 @@ def environment(wheel: Path, place: Path, *extras: str) -> Path:
     return place / "bin"
 
 
-def told(alone: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """A verb, run where there is no checkout."""
+def outside(folder: Path) -> dict[str, str]:
+    """The variables of a process where there is no checkout."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("TRAINMEDIC_", "PYTHON"))}
+    return {**kept, "TRAINMEDIC_DATA_DIR": str(folder / "data"), "LANG": "C.UTF-8"}
+
+
+def told(programs: Path, folder: Path, *verbs: tuple[str, ...]) -> list[tuple[int, str]]:
+    """The codes of these verbs and what they say, run one after another in one process."""
     tokens = {"SLACK_BOT_TOKEN": "xoxb-1", "SLACK_APP_TOKEN": "xapp-1"}
-    environment = {**kept, **tokens, "TRAINMEDIC_DATA_DIR": str(folder / "data"), "LANG": "C.UTF-8"}
-    command = [str(alone / "trainmedic"), *words]
-    return subprocess.run(
+    command = [str(programs / "python"), "-c", VERBS, json.dumps(verbs)]
+    environment = {**outside(folder), **tokens}
+    done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
+    assert done.returncode == 0, done.stderr
+    return [(code, said) for code, said in json.loads(done.stdout)]
 
 
 @pytest.fixture
@@ -246,11 +228,10 @@ def files(tmp_path: Path) -> Path:
 
 def wrong(programs: Path, folder: Path, expected: Expected) -> list[object]:
     """The verbs that end otherwise than with this code and text."""
-    outcomes = {words: told(programs, folder, *words) for words in expected}
     return [
-        (words, done.returncode, done.stdout[-300:], done.stderr[-600:])
-        for words, done in outcomes.items()
-        if done.returncode != expected[words][0] or expected[words][1] not in done.stdout + done.stderr
+        (words, code, said[-600:])
+        for words, (code, said) in zip(expected, told(programs, folder, *expected), strict=True)
+        if code != expected[words][0] or expected[words][1] not in said
     ]
 
 
@@ -298,17 +279,17 @@ def test_with_the_extra_serve_it_asks_and_searches(serving: Path, files: Path) -
         ("mcp",): (3, "pip install 'trainmedic[mcp]'"),
     }
     assert wrong(serving, files, expected) == []
+    assert not (files / "data" / "index").exists(), "the index of the wheel is used as it is"
 
 
 @pytest.mark.slow
 def test_with_the_extra_serve_it_serves_until_it_is_told_to_stop(serving: Path, files: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TRAINMEDIC_", "PYTHON"))}
     process = subprocess.Popen(
         [str(serving / "trainmedic"), "serve", "--port", str(port)],
         cwd=files,
-        env={**kept, "TRAINMEDIC_DATA_DIR": str(files / "data")},
+        env=outside(files),
         stderr=subprocess.PIPE,
         text=True,
     )

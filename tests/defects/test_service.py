@@ -13,6 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from tests.defects.values import ENTRY, folder
+from tests.every_case import every_case
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.defect import defects_of, load_defects
 from trainmedic.kb.parse.pipeline import parse
@@ -63,7 +64,7 @@ def test_an_audit_compares_with_a_good_environment(client: TestClient) -> None:
     assert compared["defects"] == ["trl-99", "trl-3435"]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("body", "status", "code"),
     [
         ({"attachments": []}, 422, "invalid_request"),

@@ -46,7 +46,7 @@ def test_what_was_kept_is_loaded_until_a_page_or_its_reader_changes(pages: Path)
     assert compiled(pages).load() == {"one": 1}
 
 
-@pytest.mark.parametrize(
+@every_case(
     "change",
     [
         lambda pages: (pages / "family" / "one.md").write_text("another"),
@@ -57,7 +57,6 @@ def test_what_was_kept_is_loaded_until_a_page_or_its_reader_changes(pages: Path)
         lambda pages: file_of(pages).write_bytes(file_of(pages).read_bytes()[:-3]),
         lambda pages: file_of(pages).write_bytes(b""),
     ],
-    ids=["text", "time", "new page", "moved page", "code", "damaged", "empty"],
 )
 def test_what_does_not_fit_is_not_loaded(pages: Path, change: Callable[[Path], object]) -> None:
     compiled(pages).keep({"one": 1})

@@ -15,6 +15,7 @@ from sqlalchemy.engine import Engine
 from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
+from tests.every_case import every_case
 from trainmedic.kb.errors import InvalidRequest, InvalidSettings, NotFound
 from trainmedic.service.access.audit_log import AuditLog
 from trainmedic.service.access.gate import Gate
@@ -143,7 +144,7 @@ def test_every_route_of_every_channel_has_a_declared_requirement(
     assert any(path == "/mcp" for _, path in found)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("method", "path", "needed"),
     [
         ("GET", "/v1/cases/x", "read"),

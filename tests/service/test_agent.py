@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.every_case import every_case
 from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, calling, chat, failing
 from tests.incidents import INCIDENTS, Incident
 from trainmedic.kb.model.place import Attachment
@@ -176,7 +177,7 @@ THINKING = "Perhaps it is the weather. " * 20
 VLLM = {"id": NAME, "owned_by": "vllm"}
 
 
-@pytest.mark.parametrize("before", [(), (EAGER,)], ids=["at once", "after a step"])
+@every_case("before", [(), (EAGER,)])
 def test_reasoning_that_the_template_opens_is_not_shown(knowledge_advisor: Advisor, before: tuple[Reply, ...]) -> None:
     fake = {"models": [VLLM], "template": "<think>\n"}
     asked = ask(knowledge_advisor, about(), *before, Reply(THINKING, "</think>", *SAID.pieces), fake=fake)
@@ -248,7 +249,7 @@ def test_what_a_case_from_a_tool_refutes_is_removed_too(knowledge_advisor: Advis
     assert answer_messages("withdrawn", "en", count=1) in answer.notices
 
 
-@pytest.mark.parametrize("looks", [(), (EAGER,)], ids=["at once", "after the same look-up"])
+@every_case("looks", [(), (EAGER,)])
 def test_the_effect_of_a_supposed_change_precedes_the_text_with_the_markers_of_the_tools(
     knowledge_advisor: Advisor, looks: tuple[Reply, ...]
 ) -> None:
@@ -305,7 +306,7 @@ def test_the_same_call_is_answered_once_and_a_loop_is_ended(knowledge_advisor: A
     assert len(looped.requests) == 3
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("call", "told"),
     [
         (("search_cases", "no arguments at all"), "query: Field required"),
@@ -321,7 +322,6 @@ def test_the_same_call_is_answered_once_and_a_loop_is_ended(knowledge_advisor: A
         (("look_up_option", {"framework": "excel", "option": "sum"}), "There is no catalogue of excel."),
         (("check_changed", {"changes": {"no_such_option_at_all": "1"}}), "Nothing changed."),
     ],
-    ids=lambda value: value if isinstance(value, str) else json.dumps(value)[:40],
 )
 def test_a_call_that_fails_is_reported_to_the_model_which_continues(
     knowledge_advisor: Advisor, call: tuple[str, Any], told: str
@@ -380,8 +380,8 @@ def test_all_turns_together_have_a_deadline(knowledge_advisor: Advisor) -> None:
 # --- when it fails --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("before", [(), (EAGER,)], ids=["at once", "after a step"])
-@pytest.mark.parametrize(
+@every_case("before", [(), (EAGER,)])
+@every_case(
     ("reply", "kind"),
     [
         (failing(500), "server_error"),
@@ -390,7 +390,6 @@ def test_all_turns_together_have_a_deadline(knowledge_advisor: Advisor) -> None:
         (Reply(end="cut", calls=EAGER.calls), "cut"),
         (Reply(), "garbage"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_if_the_model_fails_the_template_answer_is_returned(
     knowledge_advisor: Advisor, reply: Reply, kind: str, before: tuple[Reply, ...]
@@ -439,7 +438,7 @@ ORDER = (
 )
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
+@every_case("language", ["en", "zh"])
 def test_a_pasted_order_to_call_tools_changes_no_decision(knowledge_advisor: Advisor, language: str) -> None:
     request = about(GEMMA, language, Attachment(name="notes.txt", content=ORDER))
     obeys = calling("check_changed", changes={"learning_rate": "0"})

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import pytest
 from starlette.testclient import TestClient
 
+from tests.every_case import every_case
 from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_LOG, Incident
 from tests.service.schema import problems
 from trainmedic.kb.errors import TrainmedicError
@@ -86,9 +87,9 @@ def client(advisor: Advisor, tmp_path: Path) -> Iterator[TestClient]:
         yield client
 
 
-@pytest.fixture
-def document(client: TestClient) -> dict[str, Any]:
-    found = client.get("/openapi.json").json()
+@pytest.fixture(scope="module")
+def document(knowledge_advisor: Advisor) -> dict[str, Any]:
+    found = TestClient(create_app(knowledge_advisor, Settings())).get("/openapi.json").json()
     assert isinstance(found, dict)
     return found
 
@@ -148,8 +149,8 @@ def test_an_answer_can_be_read_again_as_it_was(client: TestClient) -> None:
 # --- ask ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda i: i.name)
+@every_case("language", ["en", "zh"])
+@every_case("incident", INCIDENTS)
 def test_an_answer_has_the_contracts_fields_and_fits_the_published_schema(
     client: TestClient, document: dict[str, Any], incident: Incident, language: str
 ) -> None:
@@ -166,7 +167,7 @@ def test_an_answer_has_the_contracts_fields_and_fits_the_published_schema(
     assert all(0 <= c["score"] <= 1 for c in answer["causes"])
 
 
-@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda i: i.name)
+@every_case("incident", INCIDENTS)
 def test_every_marker_in_the_text_is_a_citation_and_every_citation_is_used(
     client: TestClient, incident: Incident
 ) -> None:
@@ -187,7 +188,7 @@ def test_evidence_is_the_text_that_stands_at_its_place(client: TestClient) -> No
                 assert texts[e["attachment"]][e["line"] - 1][e["column"] - 1 : e["end_column"] - 1] == e["text"]
 
 
-@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda i: i.name)
+@every_case("incident", INCIDENTS)
 def test_the_streamed_answer_is_the_whole_one_and_its_pieces_add_up(client: TestClient, incident: Incident) -> None:
     whole = client.post("/v1/ask", json=body(incident, "zh")).json()
     response = client.post("/v1/ask", json=body(incident, "zh", stream=True))
@@ -224,7 +225,7 @@ def test_numbers_that_json_does_not_have_go_over_the_wire_as_words(client: TestC
     assert "nan" in {s["value"] for s in answer["signals"]}
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999999", "1" * 5000, "-0.0", "5.5"])
+@every_case("number", ["NaN", "Infinity", "-Infinity", "1e999999", "1" * 5000, "-0.0", "5.5"])
 def test_a_number_of_causes_that_is_none_is_refused(client: TestClient, number: str) -> None:
     response = client.post(
         "/v1/ask", content=f'{{"question": "q", "top_k": {number}}}', headers={"content-type": "application/json"}
@@ -292,7 +293,7 @@ def test_an_unknown_conversation_begins_a_new_one_under_its_id(client: TestClien
     assert answer["conversation_id"] == "mine-1"
 
 
-@pytest.mark.parametrize("given", ["", "a b", "../x", "x" * 65, "é", 5])
+@every_case("given", ["", "a b", "../x", "x" * 65, "é", 5])
 def test_a_conversation_id_that_is_none_is_refused(client: TestClient, given: object) -> None:
     assert_error(client.post("/v1/ask", json={"question": "q", "conversation_id": given}), 422)
 
@@ -350,7 +351,7 @@ def every_id(client: TestClient, kind: str, limit: int) -> list[str]:
             return found
 
 
-@pytest.mark.parametrize("kind", ["cases", "rules"])
+@every_case("kind", ["cases", "rules"])
 def test_the_knowledge_is_paged_by_id(client: TestClient, document: dict[str, Any], kind: str) -> None:
     first = client.get(f"/v1/{kind}", params={"limit": 200}).json()
     assert list(problems(first, described(document, f"/v1/{kind}", "get"), document)) == []
@@ -499,7 +500,7 @@ def all_errors(of: type[TrainmedicError] = TrainmedicError) -> set[type[Trainmed
     return {of} | {e for sub in found for e in all_errors(sub)}
 
 
-@pytest.mark.parametrize("kind", sorted(all_errors(), key=str), ids=str)
+@every_case("kind", sorted(all_errors(), key=str))
 def test_every_error_of_ours_has_its_status_and_the_one_shape(
     kind: type[TrainmedicError], advisor: Advisor, document: dict[str, Any]
 ) -> None:
@@ -551,7 +552,7 @@ REFUSED: dict[str, tuple[str, dict[str, object]]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@every_case("case", REFUSED)
 def test_a_body_that_does_not_fit_is_refused_with_the_field(client: TestClient, case: str) -> None:
     path, sent = REFUSED[case]
     error = assert_error(client.post(path, json=sent), 422)
@@ -559,7 +560,7 @@ def test_a_body_that_does_not_fit_is_refused_with_the_field(client: TestClient, 
     assert ": " in error["message"]
 
 
-@pytest.mark.parametrize(
+@every_case(
     "raw",
     [
         b"",
@@ -600,8 +601,8 @@ def test_json_that_is_broken_is_said_to_be_broken_at_its_place(client: TestClien
     assert "hint" not in error
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=201", "limit=x", "offset=-1", "offset=1e9", "language=fr"])
-@pytest.mark.parametrize("kind", ["cases", "rules"])
+@every_case("query", ["limit=0", "limit=201", "limit=x", "offset=-1", "offset=1e9", "language=fr"])
+@every_case("kind", ["cases", "rules"])
 def test_a_page_that_does_not_exist_is_refused(client: TestClient, kind: str, query: str) -> None:
     assert_error(client.get(f"/v1/{kind}?{query}"), 422)
 
@@ -620,7 +621,7 @@ def test_what_was_sent_is_not_sent_back_in_an_error(client: TestClient) -> None:
     assert TOKEN not in client.get(f"/v1/rules/{TOKEN}").text
 
 
-@pytest.mark.parametrize("name", ["..%2F..%2Fetc%2Fpasswd", "%00", "%F0%9F%92%A5", "a" * 3000, "%ff", "{case_id}"])
+@every_case("name", ["..%2F..%2Fetc%2Fpasswd", "%00", "%F0%9F%92%A5", "a" * 3000, "%ff", "{case_id}"])
 def test_odd_ids_are_not_found(client: TestClient, name: str) -> None:
     assert_error(client.get(f"/v1/cases/{name}"), 404)
     assert_error(client.get(f"/v1/rules/{name}"), 404)

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.every_case import every_case
 from tests.service.values import causes, fired
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
@@ -63,7 +62,7 @@ def alike(shown: Sequence[CauseView], advisor: Advisor) -> set[str]:
     return ids
 
 
-@pytest.mark.parametrize("item", ITEMS, ids=[item["id"] for item in ITEMS])
+@every_case("item", ITEMS)
 def test_the_second_message_is_answered_for_what_it_is(advisor: Advisor, item: Mapping[str, Any]) -> None:
     expected = item["expect"]
     prepared = told(advisor, item["turns"], item["id"])

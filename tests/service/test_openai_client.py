@@ -16,6 +16,7 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessageParam
 
+from tests.every_case import every_case
 from tests.fake_model import NAME, FakeModel, Reply, failing
 from tests.incidents import GEMMA_COMMAND, GEMMA_VERSIONS
 from tests.vllm.service import served
@@ -196,7 +197,7 @@ def test_parts_that_are_no_text_are_named_before_the_answer_and_in_its_notices(a
     assert got.answer["causes"][0]["case_id"] == CASE
 
 
-@pytest.mark.parametrize("prefix", ["", "data:text/plain;base64,", None], ids=["base64", "data URL", "text"])
+@every_case("prefix", ["", "data:text/plain;base64,", None])
 def test_a_file_with_its_content_is_read_as_an_attachment(prefix: str | None, client: OpenAI) -> None:
     packed = GEMMA_COMMAND if prefix is None else prefix + b64encode(GEMMA_COMMAND.encode()).decode()
     file = {"type": "file", "file": {"filename": "train.sh", "file_data": packed}}

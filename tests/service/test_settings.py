@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from tests.every_case import every_case
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.access.limits import item_of
 from trainmedic.service.settings import SECRET_FIELDS, Settings, effective, is_loopback, load_settings
@@ -85,7 +86,7 @@ def test_an_empty_secret_does_not_hide_its_file(monkeypatch: pytest.MonkeyPatch,
     assert load_settings().keys == {"three"}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "value", "problem"),
     [
         ("rate_limit", "foo", "'foo' is not a limit such as 100/minute"),
@@ -102,9 +103,7 @@ def test_what_the_service_cannot_use_is_refused_with_the_settings(name: str, val
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "limit", ["3000/minute", "5 per second", "2000 per 2 hours", "1/day", "7/3 MONTHS", "9peryear"]
-)
+@every_case("limit", ["3000/minute", "5 per second", "2000 per 2 hours", "1/day", "7/3 MONTHS", "9peryear"])
 def test_a_limit_is_what_the_package_limits_reads(limit: str) -> None:
     assert item_of("rate_limit", load_settings({"rate_limit": limit}).rate_limit)
 
@@ -123,7 +122,7 @@ def test_the_table_of_settings_shows_defaults_that_are_no_secrets() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["api_keys", "admin_keys"])
+@every_case("name", ["api_keys", "admin_keys"])
 def test_a_key_that_can_be_guessed_is_refused_where_others_reach_the_port(name: str) -> None:
     given = {"host": "0.0.0.0", "require_key": True, name: f"{'x' * 16},a"}
     with pytest.raises(InvalidSettings, match=f"{name} has a key of fewer than 16 characters") as caught:
@@ -189,12 +188,12 @@ def test_listening_beyond_loopback_with_a_key_is_allowed(monkeypatch: pytest.Mon
     assert load_settings({"host": "0.0.0.0"}).keys == {"a-long-enough-secret"}
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost"])
+@every_case("host", ["127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost"])
 def test_what_counts_as_loopback(host: str) -> None:
     assert is_loopback(host)
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "::", "example.org"])
+@every_case("host", ["0.0.0.0", "10.0.0.1", "::", "example.org"])
 def test_what_is_beyond_loopback(host: str) -> None:
     assert not is_loopback(host)
 
@@ -213,7 +212,7 @@ def test_pages_of_a_team_come_from_a_path_list() -> None:
     assert settings.extra_pages == (Path("/a"), Path("/b"))
 
 
-@pytest.mark.parametrize("content", [b"port = \n", b"\xff\xfe"], ids=["syntax", "no UTF-8"])
+@every_case("content", [b"port = \n", b"\xff\xfe"])
 def test_a_configuration_file_that_is_no_toml_is_named(content: bytes) -> None:
     Path("trainmedic.toml").write_bytes(content)
     with pytest.raises(InvalidSettings, match=r"trainmedic\.toml is not TOML"):

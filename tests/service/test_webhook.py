@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.every_case import every_case
 from tests.incidents import INCIDENTS, KTO_SINGLE
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.kb.model.place import Attachment
@@ -340,7 +341,7 @@ def test_an_answer_that_is_left_before_its_end_is_not_told(advisor: Advisor, rec
     assert receiver.got == []
 
 
-@pytest.mark.parametrize("url", ["ftp://a/b", "hooks.example/x", "http://", "file:///etc/passwd"])
+@every_case("url", ["ftp://a/b", "hooks.example/x", "http://", "file:///etc/passwd"])
 def test_an_address_that_is_none_is_refused_at_start(url: str) -> None:
     with pytest.raises(InvalidSettings):
         webhook_of(Settings.model_validate({"webhook_url": url}))
