@@ -73,10 +73,6 @@ def test_a_question_is_tokenised_once_for_its_share_and_its_vector() -> None:
     assert read == ["loss 变成 nan"]
 
 
-def test_no_text_gives_no_vector(default: OnnxEmbedder) -> None:
-    assert default.vectors([]).shape == (0, 384)
-
-
 def test_likeness_is_told_from_difference(default: OnnxEmbedder) -> None:
     one, same, other = default.vectors(["training loss is nan", "the loss becomes NaN", "stock prices fell in London"])
     assert float(one @ same) > float(one @ other) + 0.3
