@@ -33,7 +33,7 @@ from trainmedic.ui.loading import load_knowledge, prebuild
 
 # The same examples every time. `HYPOTHESIS_PROFILE=ci` tries many, `fast` a few; to search on:
 # --hypothesis-profile=default
-for profile, examples in (("fast", 5), ("dev", 25), ("ci", 60)):
+for profile, examples in (("fast", 5), ("dev", 12), ("ci", 60)):
     hypothesis_settings.register_profile(
         profile,
         max_examples=examples,

@@ -22,7 +22,7 @@ import yaml
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.chart import CHART, DEPLOY, SCHEMA, notes, rendered, with_names
+from tests.chart import CHART, DEPLOY, SCHEMA, rendered, with_names
 from tests.every_case import every_case
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
@@ -162,11 +162,6 @@ def test_folders_of_the_settings_replace_the_whole_volume_of_pages() -> None:
     assert [value for name, value in named if name == "KB_PATHS"] == ["/pages/common"]
 
 
-def test_further_volumes_are_mounted() -> None:
-    assert {"name": "platform", "mountPath": "/platform", "readOnly": True} in container_of(EVERYTHING)["volumeMounts"]
-    assert "platform" in [volume["name"] for volume in pod_of(EVERYTHING)["spec"]["volumes"]]
-
-
 def test_an_image_can_be_named_by_its_digest() -> None:
     digest = f"sha256:{'0f' * 32}"
     assert container_of({"image": {"repository": "r/t", "digest": digest}})["image"] == f"r/t@{digest}"
@@ -189,12 +184,6 @@ def test_an_autoscaler_with_more_replicas_at_least_than_at_most_is_refused() -> 
         rendered({"autoscaling": {"enabled": True, "minReplicas": 7}})
 
 
-def test_prometheus_finds_the_monitor_by_its_labels() -> None:
-    (monitor,) = [item for item in rendered(EVERYTHING) if item["kind"] == "ServiceMonitor"]
-    assert monitor["metadata"]["labels"]["release"] == "prometheus"
-    assert monitor["spec"]["endpoints"][0]["scrapeTimeout"] == "10s"
-
-
 def test_several_replicas_without_a_database_are_refused() -> None:
     errors = pytest.importorskip("helm_python.errors")
     with pytest.raises(errors.HelmError, match="several replicas need PostgreSQL"):
@@ -213,26 +202,6 @@ def test_the_namespaces_of_the_ingress_controller_and_of_prometheus_are_admitted
     sources = policy["spec"]["ingress"][0]["from"]
     assert sources[0] == {"namespaceSelector": {}}
     assert sources[1]["namespaceSelector"]["matchExpressions"][0]["values"] == ["ingress-nginx", "monitoring"]
-
-
-def test_whoever_installs_the_chart_is_told_who_cannot_reach_it() -> None:
-    shut = notes({"ingress": {"enabled": True}})
-    assert "name it in networkPolicy.namespaces" in " ".join(shut.split())
-    assert "networkPolicy" not in notes({"ingress": {"enabled": True}, "networkPolicy": {"namespaces": ["nginx"]}})
-    assert "service/trainmedic 8000:80" in shut
-
-
-def test_whoever_installs_the_chart_behind_an_ingress_is_told_what_is_missing() -> None:
-    ingress = {"ingress": {"enabled": True, "tlsSecret": "tls"}}
-    told = " ".join(notes(ingress).split())
-    assert "settings.trusted_proxies" in told
-    assert "settings.public_url, such as https://trainmedic.example.com" in told
-    set_up = {**ingress, "settings": {"trusted_proxies": "10.0.0.0/8", "public_url": "https://t.example.com"}}
-    for text in (notes({}), notes(set_up)):
-        assert "trusted_proxies" not in text
-        assert "public_url" not in text
-    assert "counts requests for itself" in notes({"settings": {"rate_limit_storage": "memory"}})
-    assert "counts requests for itself" not in notes({})
 
 
 def test_helm_finds_nothing_to_complain_about() -> None:
@@ -373,10 +342,6 @@ def test_what_asks_for_health_and_figures_is_no_request_that_could_be_refused() 
     assert all('route!~"/livez|/readyz|/metrics"' in selector for selector in selectors)
 
 
-def test_the_alert_about_memory_counts_the_readers() -> None:
-    assert "trainmedic_memory_bytes" in alert("TrainmedicMemory")["expr"]
-
-
 def test_a_service_without_an_error_has_a_level_all_the_same() -> None:
     panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
     (panel,) = [panel for panel in panels if panel["title"] == "API requests without a server error"]
@@ -455,25 +420,6 @@ def test_every_panel_asks_in_the_language_of_prometheus(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_panels_of_the_dashboard_do_not_overlap_and_name_their_source() -> None:
-    panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
-    taken: set[tuple[int, int]] = set()
-    for panel in panels:
-        place = panel["gridPos"]
-        cells = {
-            (x, y)
-            for x in range(place["x"], place["x"] + place["w"])
-            for y in range(place["y"], place["y"] + place["h"])
-        }
-        assert max(x for x, _ in cells) < 24
-        assert not taken & cells, panel["title"]
-        taken |= cells
-        if panel["type"] != "row":
-            assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
-            refs = [target["refId"] for target in panel["targets"]]
-            assert len(set(refs)) == len(refs)
-
-
 # One machine
 
 
@@ -541,10 +487,6 @@ def test_systemd_accepts_the_unit_and_calls_it_well_confined(tmp_path: Path) -> 
         assert copy.name not in done.stderr
 
 
-def test_a_reader_that_is_killed_for_its_memory_does_not_end_the_unit() -> None:
-    assert "\nOOMPolicy=continue\n" in UNIT.read_text(encoding="utf-8")
-
-
 def test_what_the_unit_sets_are_settings() -> None:
     lines = re.findall(r"^Environment=.+$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
     named = re.findall(r"\bTRAINMEDIC_[A-Z_]+(?==)", "\n".join(lines))
@@ -584,11 +526,3 @@ def test_the_composed_service_is_told_of_the_proxy_in_front_of_it() -> None:
     unknown_variables(environment)
     assert environment["TRAINMEDIC_TRUSTED_PROXIES"] == "${TRUSTED_PROXIES:-}"
     assert environment["TRAINMEDIC_PUBLIC_URL"] == "${PUBLIC_URL:-}"
-
-
-def test_the_bundle_and_the_image_install_the_same() -> None:
-    makefile, dockerfile = ((ROOT / name).read_text(encoding="utf-8") for name in ("Makefile", "Dockerfile"))
-    script = (DEPLOY / "airgap" / "make_bundle.sh").read_text(encoding="utf-8")
-    (extras,) = re.findall(r"^extras=(\S+)$", script, re.MULTILINE)
-    assert f'".[{extras}]"' in dockerfile
-    assert f"'.[{extras}]'" in makefile

@@ -372,13 +372,6 @@ def test_no_pin_asks_for_a_newer_python_than_the_project_does() -> None:
     assert wrong == []
 
 
-def test_make_asks_for_the_python_that_the_project_needs() -> None:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    needed = PROJECT["requires-python"].removeprefix(">=")
-    assert f"Python {needed} or newer" in makefile
-    assert f"sys.version_info < ({needed.replace('.', ', ')})" in makefile
-
-
 def test_pins_are_exact_and_said_once() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in lines)

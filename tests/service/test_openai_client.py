@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from base64 import b64encode
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
@@ -23,6 +25,7 @@ from tests.vllm.service import served
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.settings import MEBIBYTE, Settings
+from trainmedic.ui.openai.routes import MAX_MESSAGES
 
 KEY = "a-key-of-the-service"
 CASE = "gemma2-flash-attn-softcap-nan"
@@ -97,13 +100,6 @@ def in_a_loop(ask: Callable[[AsyncOpenAI], Coroutine[Any, Any, Got]], client: Op
     return asyncio.run(scenario())
 
 
-def plainly_async(client: OpenAI, messages: Messages, **more: Any) -> Got:
-    async def ask(other: AsyncOpenAI) -> Got:
-        return whole(await other.chat.completions.create(model="trainmedic", messages=list(messages), **more))
-
-    return in_a_loop(ask, client)
-
-
 def streamed_async(client: OpenAI, messages: Messages, **more: Any) -> Got:
     async def ask(other: AsyncOpenAI) -> Got:
         stream = await other.chat.completions.create(
@@ -118,7 +114,7 @@ def streamed_async(client: OpenAI, messages: Messages, **more: Any) -> Got:
     return in_a_loop(ask, client)
 
 
-WAYS = pytest.mark.parametrize("ask", [plainly, streamed, plainly_async, streamed_async])
+WAYS = pytest.mark.parametrize("ask", [plainly, streamed_async])
 Way = Callable[..., Got]
 
 
@@ -259,6 +255,24 @@ def test_a_conversation_without_a_question_is_a_bad_request(ask: Way, client: Op
         ask(client, [{"role": "system", "content": "hello"}, user([IMAGE])])
     assert code_of(caught.value) == (400, "invalid_request")
     assert caught.value.code == "invalid_request"
+
+
+def test_a_conversation_has_a_greatest_length(address: str) -> None:
+    for earlier, status in ((MAX_MESSAGES - 1, 200), (MAX_MESSAGES, 422)):
+        said = [*[{"role": "assistant", "content": "ok"}] * earlier, user("loss is nan")]
+        assert raw(address, {"messages": said}).status_code == status
+
+
+def test_a_stream_ends_as_the_protocol_says(address: str) -> None:
+    text = raw(address, {"stream": True, "messages": [user("loss is nan")]}).text
+    lines = [line.removeprefix("data: ") for line in text.split("\n") if line]
+    assert lines[-1] == "[DONE]"
+    assert all(json.loads(line)["object"] == "chat.completion.chunk" for line in lines[:-1])
+
+
+def raw(address: str, body: dict[str, Any]) -> httpx.Response:
+    headers = {"authorization": f"Bearer {KEY}"}
+    return httpx.post(f"{address}/v1/chat/completions", json=body, headers=headers, timeout=20)
 
 
 def test_what_is_no_message_is_unprocessable(client: OpenAI) -> None:
