@@ -7,6 +7,7 @@ import gc
 import os
 import shutil
 import socket
+import ssl
 import tempfile
 import tomllib
 from collections.abc import Iterator
@@ -44,6 +45,9 @@ for profile, examples in (("fast", 5), ("dev", 12), ("ci", 60)):
         suppress_health_check=[HealthCheck.too_slow],
     )
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+# Every HTTP client reads the authorities of the machine, which takes longer than the requests that tests make with it.
+ssl.create_default_context = cache(ssl.create_default_context)
 
 # The fields of responses are the same for every application of a process, and making them takes most of its making.
 fastapi.routing.create_model_field = cache(fastapi.routing.create_model_field)  # type: ignore[attr-defined]
