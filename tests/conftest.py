@@ -49,7 +49,7 @@ for profile, examples in (("fast", 5), ("dev", 12), ("ci", 60)):
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 # Every HTTP client reads the authorities of the machine, which takes longer than the requests that tests make with it.
-ssl.create_default_context = cache(ssl.create_default_context)
+ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
 
 # The fields of responses are the same for every application of a process, and making them takes most of its making.
 fastapi.routing.create_model_field = cache(fastapi.routing.create_model_field)  # type: ignore[attr-defined]
@@ -76,7 +76,7 @@ def _made_or_migrated(engine: Engine) -> None:
     migrate(engine)
 
 
-database.migrate = _made_or_migrated
+database.migrate = _made_or_migrated  # type: ignore[attr-defined]
 
 ROOT = Path(__file__).parent.parent
 LOCK = ROOT / ".cache" / "index.lock"

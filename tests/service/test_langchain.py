@@ -176,12 +176,6 @@ def test_a_call_that_does_not_fit_is_answered_with_what_is_wrong_and_nothing_pas
     assert called(tools["search"], query="loss", top_k=1000).text.startswith("error: top_k: ")
 
 
-def test_a_question_of_nothing_is_answered_with_an_error_to_read(tools: dict[str, BaseTool]) -> None:
-    message = called(tools["diagnose"])
-    assert message.text.startswith("error: nothing was asked")
-    assert message.artifact is None
-
-
 def test_all_tools_work_in_an_event_loop(tools: dict[str, BaseTool]) -> None:
     async def scenario() -> tuple[Any, Any, Any]:
         return await asyncio.gather(
