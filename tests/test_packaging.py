@@ -304,7 +304,7 @@ def test_with_the_extra_serve_it_serves_until_it_is_told_to_stop(serving: Path, 
         assert httpx.get(f"{url}/", timeout=60).status_code in (200, 503)  # the pages, or that they are loading
     finally:
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=120)
     assert process.returncode == 0
     assert "Traceback" not in said
 
