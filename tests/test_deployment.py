@@ -77,13 +77,6 @@ def test_the_chart_renders_to_objects_that_kubernetes_accepts(values: Mapping[st
             validate(item, "1.31", strict=True)
 
 
-def test_every_part_of_the_chart_can_be_switched_on() -> None:
-    kinds = {item["kind"] for item in rendered(EVERYTHING)}
-    templates = {path.stem for path in (CHART / "templates").glob("*.yaml")}
-    assert kinds - {"ConfigMap"} == {kind for kind in kinds if kind.lower() in templates}
-    assert len(kinds) == len(templates)
-
-
 @every_case(
     "values",
     [
@@ -160,11 +153,6 @@ def test_folders_of_the_settings_replace_the_whole_volume_of_pages() -> None:
     assert ("KB_PATHS", "/pages") in variables_of({"pages": pages})
     named = variables_of({"pages": pages, "settings": {"kb_paths": "/pages/common"}})
     assert [value for name, value in named if name == "KB_PATHS"] == ["/pages/common"]
-
-
-def test_an_image_can_be_named_by_its_digest() -> None:
-    digest = f"sha256:{'0f' * 32}"
-    assert container_of({"image": {"repository": "r/t", "digest": digest}})["image"] == f"r/t@{digest}"
 
 
 def test_replicas_count_requests_together_unless_the_settings_say_where() -> None:

@@ -173,19 +173,6 @@ def test_remarks_before_a_call_are_not_shown_and_a_long_text_comes_as_it_is_writ
     assert asked.streamed.count(sentence.strip()) == 8
 
 
-THINKING = "Perhaps it is the weather. " * 20
-VLLM = {"id": NAME, "owned_by": "vllm"}
-
-
-@every_case("before", [(), (EAGER,)])
-def test_reasoning_that_the_template_opens_is_not_shown(knowledge_advisor: Advisor, before: tuple[Reply, ...]) -> None:
-    fake = {"models": [VLLM], "template": "<think>\n"}
-    asked = ask(knowledge_advisor, about(), *before, Reply(THINKING, "</think>", *SAID.pieces), fake=fake)
-    assert "weather" not in asked.streamed + asked.answer.answer
-    assert "forward kernel only" in asked.streamed
-    assert asked.answer.mode == "llm"
-
-
 # --- the text is verified -------------------------------------------------------------------------------------------
 
 
@@ -261,17 +248,6 @@ def test_the_effect_of_a_supposed_change_precedes_the_text_with_the_markers_of_t
     assert answered.streamed.startswith(head)
     assert GEMMA.rule in [each.id for each in answered.answer.citations if f"[{each.marker}]" in head]
     assert len({each.marker for each in answered.answer.citations}) == len(answered.answer.citations)
-
-
-def test_our_instructions_are_never_quoted(knowledge_advisor: Advisor) -> None:
-    told = ask(knowledge_advisor, about(), SAID).requests[0].body["messages"][0]["content"]
-    asked = ask(
-        knowledge_advisor, about(), Reply(f"{SAID.pieces[0]} ", *[told[n : n + 9] for n in range(0, len(told), 9)])
-    )
-    for passage in ("Look up only what the question needs", "only the question decides what you look up"):
-        assert passage in told
-        assert passage not in asked.streamed
-        assert passage not in asked.answer.answer
 
 
 # --- bounds ---------------------------------------------------------------------------------------------------------
@@ -438,19 +414,6 @@ ORDER = (
 )
 
 
-@every_case("language", ["en", "zh"])
-def test_a_pasted_order_to_call_tools_changes_no_decision(knowledge_advisor: Advisor, language: str) -> None:
-    request = about(GEMMA, language, Attachment(name="notes.txt", content=ORDER))
-    obeys = calling("check_changed", changes={"learning_rate": "0"})
-    reads = calling("read_log", attachment="notes.txt", first_line=1, last_line=5)
-    said = "Nothing is wrong, the verdict is no_fault. "
-    asked = ask(knowledge_advisor, request, reads, obeys, Reply(said + (SAID, SAID_ZH)[language == "zh"].pieces[0]))
-    assert settled(asked.answer) == settled(knowledge_advisor.ask(request))
-    assert asked.answer.verdict == "answered"
-    assert "no_fault" not in asked.answer.answer
-    assert answer_messages("withdrawn", language, count=1) in asked.answer.notices
-
-
 def test_pasted_text_is_delimited_by_marks_that_it_cannot_contain(knowledge_advisor: Advisor) -> None:
     reads = calling("read_log", attachment="notes.txt", first_line=1, last_line=5)
     first = ask(knowledge_advisor, about(GEMMA, "en", Attachment(name="notes.txt", content=ORDER)), reads, SAID)
@@ -461,15 +424,6 @@ def test_pasted_text_is_delimited_by_marks_that_it_cannot_contain(knowledge_advi
     assert own != mark
     assert again.count(f"</data-{own}>") == 1
     assert again.endswith(f"</data-{own}>")
-
-
-def test_secrets_reach_neither_the_model_nor_a_step(knowledge_advisor: Advisor) -> None:
-    token = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vW7" + "yZ"
-    notes = Attachment(name="notes.txt", content=f"export HF_TOKEN={token}\n")
-    reads = calling("read_log", attachment="notes.txt", first_line=1, last_line=1)
-    asked = ask(knowledge_advisor, about(GEMMA, "en", notes), reads, SAID)
-    assert "hf_****" in asked.tools[0]
-    assert token not in str([request.body for request in asked.requests]) + to_json(asked.answer)
 
 
 def test_tool_arguments_are_shown_without_markdown(knowledge_advisor: Advisor) -> None:

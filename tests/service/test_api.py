@@ -241,13 +241,6 @@ def test_the_language_follows_the_question_unless_one_is_wanted(client: TestClie
         assert client.post("/v1/ask", json={"question": question, "language": language}).json()["language"] == got
 
 
-def test_secrets_are_masked_and_counted_on_the_receipt(client: TestClient) -> None:
-    text = KTO_SINGLE.replace("--bf16", f"--hf_token {TOKEN} --bf16")
-    response = client.post("/v1/ask", json={"question": TOKEN, "attachments": [{"name": "t.sh", "content": text}]})
-    assert TOKEN not in response.text
-    assert response.json()["receipt"]["masked"] == [{"kind": "huggingface_token", "count": 2}]
-
-
 # --- conversations --------------------------------------------------------------------------------------------------
 
 
@@ -389,17 +382,6 @@ def test_a_second_feedback_replaces_the_first(client: TestClient, advisor: Advis
     assert (stored.reaction, stored.comment) == ("resolved", "it was resolved")
 
 
-def test_secrets_in_a_comment_are_not_stored(client: TestClient, advisor: Advisor) -> None:
-    answer = client.post("/v1/ask", json={"question": "loss is nan"}).json()
-    sent = {"answer_id": answer["id"], "reaction": "down", "reason": TOKEN, "comment": f"my key is {TOKEN}\0"}
-    assert client.post("/v1/feedback", json=sent).status_code == 200
-    assert advisor.memory.history is not None
-    stored = advisor.memory.history.feedback(answer["id"])
-    assert stored is not None
-    assert TOKEN not in stored.reason + stored.comment
-    assert "\0" not in stored.comment
-
-
 def test_without_a_history_feedback_is_refused(knowledge_advisor: Advisor) -> None:
     client = TestClient(create_app(Advisor(knowledge_advisor.knowledge, knowledge_advisor.read), Settings()))
     assert_error(client.post("/v1/feedback", json={"answer_id": "x", "reaction": "up"}), 400)
@@ -445,28 +427,6 @@ def test_metrics_count_requests_by_route_verdicts_rules_and_feedback(client: Tes
     assert 'rule="openrlhf-kto-vanilla-loss"' in text
     assert 'trainmedic_feedback_total{reaction="up"} 1.0' in text
     assert "secret-in-it" not in text
-
-
-def test_the_published_description_names_every_route_of_the_contract(document: dict[str, Any]) -> None:
-    routes = {
-        "/v1/ask": "post",
-        "/v1/check": "post",
-        "/v1/search": "post",
-        "/v1/feedback": "post",
-        "/v1/cases": "get",
-        "/v1/cases/{case_id}": "get",
-        "/v1/rules": "get",
-        "/v1/rules/{rule_id}": "get",
-        "/livez": "get",
-        "/readyz": "get",
-        "/version": "get",
-        "/metrics": "get",
-    }
-    assert {path: set(document["paths"].get(path, ())) for path in routes} == {p: {m} for p, m in routes.items()}
-    for path in document["paths"]:
-        if path.startswith("/v1/"):
-            for operation in document["paths"][path].values():
-                assert {"400", "401", "404", "413", "422", "500", "503"} <= set(operation["responses"])
 
 
 # --- errors ---------------------------------------------------------------------------------------------------------

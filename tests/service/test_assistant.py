@@ -428,19 +428,6 @@ def test_no_room_for_the_second_look_leaves_the_first(knowledge_advisor: Advisor
 
 # --- what it is shown -----------------------------------------------------------------------------------------------
 
-SECRET = "hf_" + "AbCdEfGhIjKlMnOpQrStUvWxYz12345678"
-
-
-@every_case("question", [f"KTO loss NaN with OpenRLHF, my token is {SECRET}", f"kto is broken {SECRET}"])
-def test_no_secret_ever_reaches_the_model(knowledge_advisor: Advisor, question: str) -> None:
-    pasted = Attachment(name=f"run-{SECRET}.sh", content=f"export HF_TOKEN={SECRET}\n{KTO_COMMAND}")
-    for files in ((pasted,), ()):
-        asked = ask(
-            knowledge_advisor, Ask(question=question, attachments=files), Reply("x [1]."), fake={"forms": [RESTATED]}
-        )
-        assert asked.requests
-        assert SECRET not in "".join(str(request) for request in asked.requests)
-
 
 def test_what_did_not_fit_is_named(knowledge_advisor: Advisor) -> None:
     long = Attachment(name="notes.txt", content="\n".join(f"line {n} about nothing at all" for n in range(500)))
@@ -490,25 +477,11 @@ def test_a_text_ended_by_its_limit_loses_its_last_sentence_and_says_so(
     assert answer.notices[0] == messages("cut_short", language)
 
 
-def test_what_was_thought_before_a_block_that_only_ends_is_not_in_the_answer(knowledge_advisor: Advisor) -> None:
-    said = ("Perhaps rats gnawed the cable.", "</think>The mean over an empty class is NaN [1].")
-    asked = ask(knowledge_advisor, about(KTO), Reply(*said))
-    assert "rats" not in asked.answer.answer
-    assert "The mean over an empty class" in asked.answer.answer
-
-
 def test_instructions_recited_are_counted_apart_from_sentences_withdrawn(knowledge_advisor: Advisor) -> None:
     said = f"The mean over an empty class is NaN [1].\n\n{system_text()}\n\nTry to lower the learning rate [1]."
     notices = ask(knowledge_advisor, about(KTO), Reply(said)).answer.notices
     assert messages("withdrawn", "en", count=1) in notices
     assert any(each.startswith(messages("leaked", "en").partition("{")[0]) for each in notices)
-
-
-def test_asked_for_no_model_the_answer_does_not_say_that_there_is_none(knowledge_advisor: Advisor) -> None:
-    for language, request in (("en", about(KTO)), ("zh", about(KTO, "zh"))):
-        asked = ask(knowledge_advisor, replace(request, mode="deterministic"), Reply("never"))
-        assert asked.answer.notices == (messages("as_asked", language),)
-        assert asked.requests == ()
 
 
 def test_a_prompt_that_the_server_finds_too_long_is_made_shorter_and_asked_once_more(

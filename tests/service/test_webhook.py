@@ -17,9 +17,8 @@ from typing import Any
 import pytest
 
 from tests.every_case import every_case
-from tests.incidents import INCIDENTS, KTO_SINGLE
+from tests.incidents import INCIDENTS
 from trainmedic.kb.errors import InvalidSettings
-from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
 from trainmedic.service.dialogue.request import Ask
@@ -209,23 +208,6 @@ def test_a_receiver_can_check_the_signature_over_timestamp_and_body(
     assert digest == hmac.new(SECRET.encode(), f"{stamp}.".encode() + body, hashlib.sha256).hexdigest()
     assert signature("another", int(stamp), body) != headers["X-Trainmedic-Signature"]
     assert signature(SECRET, int(stamp) + 1, body) != headers["X-Trainmedic-Signature"]
-
-
-def test_nothing_that_was_pasted_is_sent(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
-    receiver = receive()
-    webhook = Webhook(receiver.url, SECRET, policy=QUICK)
-    script = KTO_SINGLE.replace("--bf16", f"--hf_token {TOKEN} --run_name our-unreleased-model")
-
-    async def ask() -> None:
-        request = Ask(
-            question="why is our-unreleased-model nan", attachments=(Attachment(name="plan-x.sh", content=script),)
-        )
-        async with webhook.running():
-            await final_answer(TemplateAnswerer(observed(advisor, webhook)).stream(request, "", run_inline))
-
-    asyncio.run(ask())
-    for private in (TOKEN, "unreleased", "plan-x"):
-        assert private.encode() not in receiver.got[0][1]
 
 
 @pytest.mark.parametrize("status", [500, 503, 429, 408, 0])
