@@ -223,9 +223,9 @@ def test_a_log_of_400_lines_is_searched_in_little_time() -> None:
     index = load_index()
     lines = [f"{{'loss': 0.{n}, 'grad_norm': 1.25, 'learning_rate': 1e-06, 'epoch': 0.{n}}}" for n in range(400)]
     lines[200] = "ValueError: Attempting to unscale FP16 gradients."
-    started = time.perf_counter()
+    started = time.thread_time()
     index.find(lines)
-    assert time.perf_counter() - started < 0.2  # 20 ms on a quiet machine
+    assert time.thread_time() - started < 0.2  # 20 ms on a quiet machine
 
 
 @every_case(

@@ -228,9 +228,6 @@ def test_the_unknown_cannot_be_taken_for_a_boolean() -> None:
     assert truth(Unresolved("$X")) is UNKNOWN
 
 
-THREE = {"t": True, "f": False, "u": None}
-
-
 def kleene(text: str, names: dict[str, bool | None]) -> bool | None:
     """Kleene's logic by brute force: the value if it is the same whatever the unknown ones are."""
     open_names = [name for name, value in names.items() if value is None]

@@ -38,7 +38,6 @@ EAGER = calling("check_changed", changes={"attn_implementation": "eager"})
 OPTION = calling("look_up_option", framework="openrlhf", option="flash_attn")
 LINES = calling("read_log", attachment="train.sh", first_line=8, last_line=11)
 SAID = Reply("flash-attn 2.6.1 applies the softcap in the forward kernel only [1].")
-SAID_ZH = Reply("flash-attn 2.6.1 只在前向 kernel 中实现了 softcap [1]。")
 BROKEN = Reply(calls=[("search_cases", "no arguments at all")])
 
 
