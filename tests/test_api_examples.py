@@ -156,13 +156,10 @@ def test_the_programs_of_the_python_page_print_what_it_says(
 @every_case(
     ("shown", "printed", "same"),
     [
-        (["a", "..."], ["a", "b", "c"], True),
-        (["a", "...", "c"], ["a", "c"], True),
-        (["a", "...", "d"], ["a", "b", "c"], False),
-        (["a"], ["a", "b"], False),
-        (["a", "b"], ["a"], False),
+        (["a", "..."], ["a", "b", "c"], True), (["a", "...", "c"], ["a", "c"], True),
+        (["a", "...", "d"], ["a", "b", "c"], False), (["a"], ["a", "b"], False), (["a", "b"], ["a"], False),
         ([], ["a"], False),
     ],
-)
+)  # fmt: skip
 def test_output_that_differs_is_noticed(shown: list[str], printed: list[str], same: bool) -> None:
     assert matches(shown, printed) is same

@@ -13,14 +13,10 @@ from trainmedic.kb.fences import fence_after, fence_around, fence_of
 @every_case(
     ("line", "fence"),
     [
-        ("```bash", ("```", "bash")),
-        ("   ~~~~ a b ", ("~~~~", "a b")),
-        ("    ```", ("", "")),
-        ("``", ("", "")),
-        ("```a``` b", ("", "")),
-        ("", ("", "")),
+        ("```bash", ("```", "bash")), ("   ~~~~ a b ", ("~~~~", "a b")), ("    ```", ("", "")), ("``", ("", "")),
+        ("```a``` b", ("", "")), ("", ("", "")),
     ],
-)
+)  # fmt: skip
 def test_a_fence_has_three_marks_and_little_indentation(line: str, fence: tuple[str, str]) -> None:
     assert fence_of(line) == fence
 

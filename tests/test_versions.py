@@ -29,17 +29,12 @@ def test_releases_sort_as_the_package_index_sorts_them() -> None:
 @every_case(
     ("requirement", "release", "allowed"),
     [
-        (">=4.41.2,<=4.46.1", "4.46.2", False),
-        (">=4.41.2,<=4.46.1,!=4.45.*", "4.45.0", False),
-        ("==0.14.*", "0.14.5", True),
-        ("==2.5.1", "2.5.1+cu121", True),
-        ("", "1.0", True),
-        ("<1.0", "1.0", False),
-        ("<1.0", "1.0rc1", True),
-        ("anything readable or not", "1.0", True),
+        (">=4.41.2,<=4.46.1", "4.46.2", False), (">=4.41.2,<=4.46.1,!=4.45.*", "4.45.0", False),
+        ("==0.14.*", "0.14.5", True), ("==2.5.1", "2.5.1+cu121", True), ("", "1.0", True), ("<1.0", "1.0", False),
+        ("<1.0", "1.0rc1", True), ("anything readable or not", "1.0", True),
         ("<1.0,@ git+https://example.org", "1.0", False),
     ],
-)
+)  # fmt: skip
 def test_a_requirement_allows_a_release_unless_it_excludes_it(requirement: str, release: str, allowed: bool) -> None:
     assert permits(requirement, release) is allowed
 
@@ -57,35 +52,17 @@ def test_what_is_not_a_version_has_none() -> None:
 @every_case(
     ("version_", "spec", "expected"),
     [
-        ("2.5.1+cu124", "==2.5.1", True),
-        ("2.5.1+cu124", "<=2.5.1", True),
-        ("2.5.1+cu124", ">2.5.1", False),
-        ("2.5.1+cu124", "==2.5.1+cu121", False),
-        ("0.5.2.post1", ">0.5.2", True),
-        ("0.5.2.post1", "<=0.5.2", False),
-        ("0.5.2", "<0.5.2.post1", True),
-        ("2.6.1", ">=2.6.0,<2.6.2", True),
-        ("2.6.2", ">=2.6.0,<2.6.2", False),
-        ("0.10.0", ">0.9.9", True),
-        ("4.46.3", "==4.46.*", True),
-        ("4.47.0", "==4.46.*", False),
-        ("4.46.3", "!=4.46.*", False),
-        ("4.46.3", "!=4.46.2", True),
-        ("4.46.3", "~=4.46.1", True),
-        ("4.47.0", "~=4.46.1", False),
-        ("4.46.0.dev0", ">=4.45", True),
-        ("4.46.0.dev0", ">=4.46", None),
-        ("4.46.0.dev0", "<4.46", None),
-        ("4.46.0rc1", "==4.46.0rc1", True),
-        ("4.46.0rc1", "<=4.45", False),
-        ("0.9.0.dev0", ">=0.8,<0.9", None),
-        ("0.9.0.dev0", "<0.9.1", True),
-        ("1.2.post1", ">1.2", True),
-        ("1.2.post1", "==1.2", False),
-        ("2.5.1", "==2.5.1+cu121", False),
-        ("1.0", "===1.0", True),
+        ("2.5.1+cu124", "==2.5.1", True), ("2.5.1+cu124", "<=2.5.1", True), ("2.5.1+cu124", ">2.5.1", False),
+        ("2.5.1+cu124", "==2.5.1+cu121", False), ("0.5.2.post1", ">0.5.2", True), ("0.5.2.post1", "<=0.5.2", False),
+        ("0.5.2", "<0.5.2.post1", True), ("2.6.1", ">=2.6.0,<2.6.2", True), ("2.6.2", ">=2.6.0,<2.6.2", False),
+        ("0.10.0", ">0.9.9", True), ("4.46.3", "==4.46.*", True), ("4.47.0", "==4.46.*", False),
+        ("4.46.3", "!=4.46.*", False), ("4.46.3", "!=4.46.2", True), ("4.46.3", "~=4.46.1", True),
+        ("4.47.0", "~=4.46.1", False), ("4.46.0.dev0", ">=4.45", True), ("4.46.0.dev0", ">=4.46", None),
+        ("4.46.0.dev0", "<4.46", None), ("4.46.0rc1", "==4.46.0rc1", True), ("4.46.0rc1", "<=4.45", False),
+        ("0.9.0.dev0", ">=0.8,<0.9", None), ("0.9.0.dev0", "<0.9.1", True), ("1.2.post1", ">1.2", True),
+        ("1.2.post1", "==1.2", False), ("2.5.1", "==2.5.1+cu121", False), ("1.0", "===1.0", True),
     ],
-)
+)  # fmt: skip
 def test_an_exact_version_lies_in_a_range_or_not(version_: str, spec: str, expected: bool | None) -> None:
     found = parse_version(version_)
     assert found is not None
@@ -95,22 +72,13 @@ def test_an_exact_version_lies_in_a_range_or_not(version_: str, spec: str, expec
 @every_case(
     ("low", "high", "spec", "expected"),
     [
-        ("0.3.4", None, ">=0.3.4", True),
-        ("0.3.4", None, ">0.3.4", None),
-        ("0.3.4", None, "<0.3.4", False),
-        ("0.3.4", None, "<=0.3.4", None),
-        (None, "0.3.3", "<0.3.4", True),
-        (None, "0.3.3", "<0.3.3", None),
-        (None, "0.3.3", ">0.3.3", False),
-        ("1.0", "2.0", ">=1.5", None),
-        ("1.0", "2.0", ">=1.0,<=2.0", True),
-        ("1.0", "1.0", "==1.0", True),
-        ("1.0", "2.0", "==3.0", False),
-        ("1.0", "2.0", "!=3.0", True),
-        ("1.0", "2.0", "!=1.5", None),
-        (None, None, ">=1", None),
+        ("0.3.4", None, ">=0.3.4", True), ("0.3.4", None, ">0.3.4", None), ("0.3.4", None, "<0.3.4", False),
+        ("0.3.4", None, "<=0.3.4", None), (None, "0.3.3", "<0.3.4", True), (None, "0.3.3", "<0.3.3", None),
+        (None, "0.3.3", ">0.3.3", False), ("1.0", "2.0", ">=1.5", None), ("1.0", "2.0", ">=1.0,<=2.0", True),
+        ("1.0", "1.0", "==1.0", True), ("1.0", "2.0", "==3.0", False), ("1.0", "2.0", "!=3.0", True),
+        ("1.0", "2.0", "!=1.5", None), (None, None, ">=1", None),
     ],
-)
+)  # fmt: skip
 def test_a_version_known_between_bounds_gives_three_answers(
     low: str | None, high: str | None, spec: str, expected: bool | None
 ) -> None:

@@ -130,26 +130,14 @@ def versions(text: str, name: str) -> dict[str, VersionFact]:
 @every_case(
     ("name", "text"),
     [
-        ("uv.lock", UV),
-        ("poetry.lock", POETRY),
-        ("pdm.lock", PDM),
-        ("pylock.toml", PYLOCK),
-        ("pylock.train.toml", PYLOCK),
-        ("explicit.txt", EXPLICIT),
-        ("environment.yml", ENVIRONMENT),
-        ("conda-list.txt", CONDA_LIST),
-        ("packages.txt", TABLE),
-        ("pip-list.txt", PIP_LIST),
-        ("pip-list.json", JSON_LIST),
-        ("inspect.json", INSPECT),
-        ("sbom.json", BOM),
-        ("spdx.json", SPDX),
-        ("Pipfile.lock", PIPFILE),
-        ("requirements.txt", FREEZE),
-        ("constraints.txt", FREEZE),
+        ("uv.lock", UV), ("poetry.lock", POETRY), ("pdm.lock", PDM), ("pylock.toml", PYLOCK),
+        ("pylock.train.toml", PYLOCK), ("explicit.txt", EXPLICIT), ("environment.yml", ENVIRONMENT),
+        ("conda-list.txt", CONDA_LIST), ("packages.txt", TABLE), ("pip-list.txt", PIP_LIST),
+        ("pip-list.json", JSON_LIST), ("inspect.json", INSPECT), ("sbom.json", BOM), ("spdx.json", SPDX),
+        ("Pipfile.lock", PIPFILE), ("requirements.txt", FREEZE), ("constraints.txt", FREEZE),
         ("docker.log", f"$ docker run --rm image pip list\n{PIP_LIST}"),
     ],
-)
+)  # fmt: skip
 def test_a_listing_is_read(name: str, text: str) -> None:
     found = versions(text, name)
     assert {package: found[package].exact for package in ("transformers", "trl")} == {

@@ -61,14 +61,11 @@ def test_a_list_that_is_cut_off_is_partial() -> None:
 @every_case(
     "text",
     [
-        "nothing",
-        "Target modules ['q_proj', 'v_proj'] not found",
-        "langs = ['python', 'java']",
-        "cmd = ls -la",
+        "nothing", "Target modules ['q_proj', 'v_proj'] not found", "langs = ['python', 'java']", "cmd = ls -la",
         "cmd = python setup.py install",
         "Command '['/usr/bin/python3', 'setup.py', 'bdist_wheel']' returned non-zero exit status 1.",
     ],
-)
+)  # fmt: skip
 def test_what_starts_no_training_is_no_command(text: str) -> None:
     assert read(text) == ()
 

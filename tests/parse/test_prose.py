@@ -81,17 +81,11 @@ def test_several_versions_or_a_comparison_are_a_range(text: str, low: str | None
 @every_case(
     "text",
     [
-        "升级到 transformers 4.45.0 以后会好吗",
-        "please upgrade to transformers 4.45.0",
-        "transformers 升级到 4.45.0 就好了",
-        "it is fixed in trl 0.13.0",
-        "建议用 trl 0.13.0",
-        "not on transformers 4.45.0",
-        "transformers 4",
-        "mytrl 0.12.0 and trl/0.12.0.tgz",
-        "trl 0.5% better",
+        "升级到 transformers 4.45.0 以后会好吗", "please upgrade to transformers 4.45.0",
+        "transformers 升级到 4.45.0 就好了", "it is fixed in trl 0.13.0", "建议用 trl 0.13.0",
+        "not on transformers 4.45.0", "transformers 4", "mytrl 0.12.0 and trl/0.12.0.tgz", "trl 0.5% better",
     ],
-)
+)  # fmt: skip
 def test_a_target_or_a_part_of_a_word_is_no_version_in_use(text: str) -> None:
     assert known(text) == {}
 
@@ -201,14 +195,11 @@ def test_what_a_user_denies_is_not_stated(text: str) -> None:
 @every_case(
     ("text", "kinds"),
     [
-        ("no OOM, but loss is nan", {"loss_nan"}),
-        ("没有 OOM,但是 loss nan", {"loss_nan"}),
-        ("not only loss nan", {"loss_nan"}),
-        ("不知道为什么 loss nan", {"loss_nan"}),
-        ("I have no idea why loss is nan", {"loss_nan"}),
-        ("no nan, just loss stuck at 0.69", {"loss_flat"}),
+        ("no OOM, but loss is nan", {"loss_nan"}), ("没有 OOM,但是 loss nan", {"loss_nan"}),
+        ("not only loss nan", {"loss_nan"}), ("不知道为什么 loss nan", {"loss_nan"}),
+        ("I have no idea why loss is nan", {"loss_nan"}), ("no nan, just loss stuck at 0.69", {"loss_flat"}),
     ],
-)
+)  # fmt: skip
 def test_a_denial_ends_with_its_clause(text: str, kinds: set[str]) -> None:
     assert stated(text) == kinds
 

@@ -338,24 +338,14 @@ def test_a_cast_of_the_trained_model_is_a_dtype_that_the_user_wrote(text: str, v
 @every_case(
     "line",
     [
-        "inputs = tok(x).to(torch.float16)",
-        "batch['x'].half()",
-        "logits = model(x).half()",
-        "out = model.generate(x).to(torch.float16)",
-        "model.lm_head.half()",
-        "x = torch.randn(3).half()",
-        "ref_model.half()",
-        "reward_model = AutoModelForSequenceClassification.from_pretrained('r').half()",
-        "model.to('cuda')",
-        "model.to(device)",
-        "for p in model.parameters(): p.data = p.data.float()",
-        "trainer.train()\nmodel = model.half()",
-        "def save_merged(model):\n    model.half().save_pretrained('x')",
-        "tokenizer = AutoTokenizer.from_pretrained('a')\ntokenizer.half()",
-        "a.b[0].half()",
-        "f().half()",
+        "inputs = tok(x).to(torch.float16)", "batch['x'].half()", "logits = model(x).half()",
+        "out = model.generate(x).to(torch.float16)", "model.lm_head.half()", "x = torch.randn(3).half()",
+        "ref_model.half()", "reward_model = AutoModelForSequenceClassification.from_pretrained('r').half()",
+        "model.to('cuda')", "model.to(device)", "for p in model.parameters(): p.data = p.data.float()",
+        "trainer.train()\nmodel = model.half()", "def save_merged(model):\n    model.half().save_pretrained('x')",
+        "tokenizer = AutoTokenizer.from_pretrained('a')\ntokenizer.half()", "a.b[0].half()", "f().half()",
     ],
-)
+)  # fmt: skip
 def test_what_is_not_the_trained_model_or_not_before_training_is_no_cast(line: str) -> None:
     assert cast_of(f"{LOAD}\n{TRAINER}{line}\n") == []
 

@@ -270,21 +270,15 @@ def test_a_row_copied_into_a_sentence_is_read(text: str, expected: dict[str, flo
 @every_case(
     "text",
     [
-        "loss is not nan, it is fine",
-        "I saw loss 0 twice",
-        "no loss 0.5, grad_norm 0.1 here",
-        "learning_rate: 1e-6",
-        "eval_steps: 100\nper_device_eval_batch_size: 1\nlogging_steps: 5",
-        "clip_ratio: 0.2",
+        "loss is not nan, it is fine", "I saw loss 0 twice", "no loss 0.5, grad_norm 0.1 here", "learning_rate: 1e-6",
+        "eval_steps: 100\nper_device_eval_batch_size: 1\nlogging_steps: 5", "clip_ratio: 0.2",
         "the log has learning_rate 1.0e-6, lr 2.0",
         "swift rlhf --rlhf_type kto --learning_rate 1e-6 --desirable_weight 1.0",
         "actor_rollout_ref.actor.entropy_coeff=0 actor_rollout_ref.actor.clip_ratio=0.2",
-        '{"zero_optimization": {"stage": 3}, "fp16": {"loss_scale": 0, "initial_scale_power": 16}}',
-        "my loss: 10%",
-        "loss: 5/10",
-        "",
+        '{"zero_optimization": {"stage": 3}, "fp16": {"loss_scale": 0, "initial_scale_power": 16}}', "my loss: 10%",
+        "loss: 5/10", "",
     ],
-)
+)  # fmt: skip
 def test_configuration_and_talk_make_no_row(text: str) -> None:
     assert read(text) == ()
 

@@ -37,19 +37,10 @@ def kinds(text: str, name: str | None = None) -> list[str]:
 @every_case(
     ("kind", "text"),
     [
-        ("command", KTO),
-        ("yaml", YAML),
-        ("json", JSON),
-        ("python", PYTHON),
-        ("log", LOG),
-        ("log", TRACE),
-        ("versions", PIP),
-        ("ini", INI),
-        ("toml", TOML),
-        ("metrics", CSV),
-        ("dump", DUMP),
+        ("command", KTO), ("yaml", YAML), ("json", JSON), ("python", PYTHON), ("log", LOG), ("log", TRACE),
+        ("versions", PIP), ("ini", INI), ("toml", TOML), ("metrics", CSV), ("dump", DUMP),
     ],
-)
+)  # fmt: skip
 @every_case("prose", ["My run breaks, this is what I use here for it:", "训练的时候 loss 变成 nan，配置如下："])
 def test_each_kind_is_found_without_fences(kind: str, text: str, prose: str) -> None:
     found = blocks(f"{prose}\n\n{text}\n\n{prose}\n")
@@ -68,31 +59,15 @@ def test_several_kinds_in_one_message() -> None:
 @every_case(
     ("info", "text", "kind"),
     [
-        ("bash", KTO, "command"),
-        ("yaml", YAML, "yaml"),
-        ("json", JSON, "json"),
-        ("python", PYTHON, "python"),
-        ("log", LOG, "log"),
-        ("", KTO, "command"),
-        ("", YAML, "yaml"),
-        ("", JSON, "json"),
-        ("text", LOG, "log"),
-        ("toml", TOML, "toml"),
-        ("ini", INI, "ini"),
-        ("csv", CSV, "metrics"),
-        ("yaml", KTO, "command"),
-        ("bash", JSON, "json"),
-        ("python", KTO, "command"),
-        ("bash train.sh", KTO, "command"),
-        ("", "just words", "log"),
-        ("{.yaml}", YAML, "yaml"),
-        ("", '{"loss": 1, "step": 1}\n{"loss": 2, "step": 2}', "metrics"),
-        ("", "#!/bin/bash\nls", "command"),
-        ("md", YAML, "yaml"),
-        ("diff", "- a\n+ b", "log"),
-        ("bash", "ls", "command"),
+        ("bash", KTO, "command"), ("yaml", YAML, "yaml"), ("json", JSON, "json"), ("python", PYTHON, "python"),
+        ("log", LOG, "log"), ("", KTO, "command"), ("", YAML, "yaml"), ("", JSON, "json"), ("text", LOG, "log"),
+        ("toml", TOML, "toml"), ("ini", INI, "ini"), ("csv", CSV, "metrics"), ("yaml", KTO, "command"),
+        ("bash", JSON, "json"), ("python", KTO, "command"), ("bash train.sh", KTO, "command"),
+        ("", "just words", "log"), ("{.yaml}", YAML, "yaml"),
+        ("", '{"loss": 1, "step": 1}\n{"loss": 2, "step": 2}', "metrics"), ("", "#!/bin/bash\nls", "command"),
+        ("md", YAML, "yaml"), ("diff", "- a\n+ b", "log"), ("bash", "ls", "command"),
     ],
-)
+)  # fmt: skip
 def test_fences_are_read_by_label_and_content(info: str, text: str, kind: str) -> None:
     found = blocks(f"see\n```{info}\n{text}\n```\nthanks")
     assert [block.kind for block in found] == ["prose", kind, "prose"]
@@ -163,23 +138,13 @@ def test_prompts_are_taken_off(text: str) -> None:
 @every_case(
     "text",
     [
-        "deepspeed zero3 makes my loss nan",
-        "python version 3.10 is what I use",
-        "swift sft 训练的时候 loss 是 nan 怎么办",
-        "trl 0.12 and torch 2.5",
-        "Note: this happens only on A100 cards here",
-        "http://example.org: see there",
-        "Environment: A100",
-        "the flag --vanilla_loss does not help at all",
-        "Why does this happen? I do not understand it.",
-        "环境：A100",
-        "--- a rule",
-        "I set [model] and then",
-        "{not json}",
-        "foo(bar) = baz?",
-        "export it",
+        "deepspeed zero3 makes my loss nan", "python version 3.10 is what I use",
+        "swift sft 训练的时候 loss 是 nan 怎么办", "trl 0.12 and torch 2.5",
+        "Note: this happens only on A100 cards here", "http://example.org: see there", "Environment: A100",
+        "the flag --vanilla_loss does not help at all", "Why does this happen? I do not understand it.", "环境：A100",
+        "--- a rule", "I set [model] and then", "{not json}", "foo(bar) = baz?", "export it",
     ],
-)
+)  # fmt: skip
 def test_prose_stays_prose(text: str) -> None:
     assert kinds(text) == ["prose"]
 
@@ -187,27 +152,15 @@ def test_prose_stays_prose(text: str) -> None:
 @every_case(
     ("name", "text", "kind"),
     [
-        ("train.sh", KTO, "command"),
-        ("a/b.yaml", YAML, "yaml"),
-        ("ds.json", JSON, "json"),
-        ("train.py", PYTHON, "python"),
-        ("a.toml", TOML, "toml"),
-        ("a.cfg", INI, "ini"),
-        ("m.csv", CSV, "metrics"),
-        ("m.jsonl", "{}\n{}", "metrics"),
-        ("m.json", '{"a": 1}\n{"a": 2}', "metrics"),
-        ("requirements.txt", "trl==0.12", "versions"),
-        ("train.log", LOG, "log"),
-        ("config", JSON, "json"),
-        ("notes.txt", YAML, "yaml"),
-        ("run.yaml", KTO, "command"),
-        ("Dockerfile", "FROM x", "log"),
-        ("x.md", "words", "prose"),
-        ("slurm-1.out", TRACE, "log"),
-        ("empty.txt", "a", "prose"),
+        ("train.sh", KTO, "command"), ("a/b.yaml", YAML, "yaml"), ("ds.json", JSON, "json"),
+        ("train.py", PYTHON, "python"), ("a.toml", TOML, "toml"), ("a.cfg", INI, "ini"), ("m.csv", CSV, "metrics"),
+        ("m.jsonl", "{}\n{}", "metrics"), ("m.json", '{"a": 1}\n{"a": 2}', "metrics"),
+        ("requirements.txt", "trl==0.12", "versions"), ("train.log", LOG, "log"), ("config", JSON, "json"),
+        ("notes.txt", YAML, "yaml"), ("run.yaml", KTO, "command"), ("Dockerfile", "FROM x", "log"),
+        ("x.md", "words", "prose"), ("slurm-1.out", TRACE, "log"), ("empty.txt", "a", "prose"),
         ("run", "#!/bin/sh\nls", "command"),
     ],
-)
+)  # fmt: skip
 def test_attachments_are_read_by_name_and_content(name: str, text: str, kind: str) -> None:
     assert kinds(text, name) == [kind]
 

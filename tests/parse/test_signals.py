@@ -86,24 +86,16 @@ def test_a_loss_of_zero_with_a_nan_gradient_is_a_hidden_nan() -> None:
 @every_case(
     ("row", "kind"),
     [
-        ({"loss": "nan"}, "loss_nan"),
-        ({"loss": "inf"}, "loss_inf"),
-        ({"policy_loss": "nan", "reward": 1}, "loss_nan"),
-        ({"loss": 1, "grad_norm": "inf"}, "grad_norm_inf"),
-        ({"eval_loss": "nan"}, "eval_loss_nan"),
-        ({"loss": 1, "nll_loss": "nan"}, "nll_loss_nan"),
-        ({"loss": 1, "rewards/chosen": "nan"}, "reward_nan"),
-        ({"loss": 1, "logps/chosen": "-inf"}, "logps_nan"),
-        ({"loss": 1, "logits/chosen": "nan"}, "logits_nan"),
-        ({"loss": 1, "kl": "nan"}, "kl_nan"),
-        ({"loss": 1, "kl": -0.5}, "kl_negative"),
-        ({"loss": 1, "kl": 50}, "kl_huge"),
-        ({"loss": 1.19e34}, "loss_diverging"),
-        ({"loss": -0.3}, "loss_negative"),
-        ({"loss": 120.0}, "loss_huge"),
+        ({"loss": "nan"}, "loss_nan"), ({"loss": "inf"}, "loss_inf"),
+        ({"policy_loss": "nan", "reward": 1}, "loss_nan"), ({"loss": 1, "grad_norm": "inf"}, "grad_norm_inf"),
+        ({"eval_loss": "nan"}, "eval_loss_nan"), ({"loss": 1, "nll_loss": "nan"}, "nll_loss_nan"),
+        ({"loss": 1, "rewards/chosen": "nan"}, "reward_nan"), ({"loss": 1, "logps/chosen": "-inf"}, "logps_nan"),
+        ({"loss": 1, "logits/chosen": "nan"}, "logits_nan"), ({"loss": 1, "kl": "nan"}, "kl_nan"),
+        ({"loss": 1, "kl": -0.5}, "kl_negative"), ({"loss": 1, "kl": 50}, "kl_huge"),
+        ({"loss": 1.19e34}, "loss_diverging"), ({"loss": -0.3}, "loss_negative"), ({"loss": 120.0}, "loss_huge"),
         ({"train_runtime": 10, "train_loss": 0.0}, "loss_zero"),
     ],
-)
+)  # fmt: skip
 def test_one_row_shows(row: Mapping[str, object], kind: str) -> None:
     text = "{" + ", ".join(f"'{name}': {value}" for name, value in row.items()) + "}"
     assert kinds(text) == {kind}

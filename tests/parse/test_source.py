@@ -58,13 +58,10 @@ def test_a_stray_nul_is_a_blank() -> None:
     ("written", "shown"),
     [
         ("\x1b[36m(A pid=1)\x1b[0m 'loss': \x1b[1;31mnan\x1b[0m", "(A pid=1) 'loss': nan"),
-        ("\x1b[A\x1b[2K 5/50\x1b[K", " 5/50"),
-        ("\x1b]8;;https://a.b\x1b\\link\x1b]8;;\x07 end", "link end"),
-        ("\x1b(B\x1b=a", "a"),
-        ("[1m [0, 36] a[0m]", "[1m [0, 36] a[0m]"),
-        ("\x1b[\nnext", "\x1b[\nnext"),
+        ("\x1b[A\x1b[2K 5/50\x1b[K", " 5/50"), ("\x1b]8;;https://a.b\x1b\\link\x1b]8;;\x07 end", "link end"),
+        ("\x1b(B\x1b=a", "a"), ("[1m [0, 36] a[0m]", "[1m [0, 36] a[0m]"), ("\x1b[\nnext", "\x1b[\nnext"),
     ],
-)
+)  # fmt: skip
 def test_what_a_terminal_shows_nothing_of_is_left_out(written: str, shown: str) -> None:
     assert text_of(written) == shown
     assert text_of(written.encode()) == shown

@@ -130,17 +130,11 @@ def test_the_same_failure_of_every_rank_is_one() -> None:
 @every_case(
     ("prefix", "rank"),
     [
-        ("[1,5]<stderr>:", 5),
-        ("[default2]: ", 2),
-        ("3: ", 3),
-        ("(main_task pid=12, ip=1.2.3.4) ", None),
-        ("\x1b[36m(WorkerDict pid=12)\x1b[0m ", None),
-        ("2024-05-01 10:20:30,123 - ERROR - ", None),
-        ("2024-05-01T10:20:30.5Z ", None),
-        ("> ", None),
-        ("    ", None),
+        ("[1,5]<stderr>:", 5), ("[default2]: ", 2), ("3: ", 3), ("(main_task pid=12, ip=1.2.3.4) ", None),
+        ("\x1b[36m(WorkerDict pid=12)\x1b[0m ", None), ("2024-05-01 10:20:30,123 - ERROR - ", None),
+        ("2024-05-01T10:20:30.5Z ", None), ("> ", None), ("    ", None),
     ],
-)
+)  # fmt: skip
 def test_process_prefixes_are_removed(prefix: str, rank: int | None) -> None:
     lines = ["Traceback (most recent call last):", '  File "a.py", line 3, in f', "    x()", "AssertionError"]
     found = read("\n".join(prefix + line for line in lines))

@@ -73,16 +73,12 @@ def test_an_install_from_a_repository_states_a_version_only_in_its_tag_or_file_n
 @every_case(
     ("requirement", "low", "high"),
     [
-        ("transformers>=4.41.2,<=4.46.1,!=4.46.0", "4.41.2", "4.46.1"),
-        ("transformers<4.45", None, "4.45.dev0"),
-        ("transformers>4.40", "4.40.post0", None),
-        ("transformers~=4.43.1", "4.43.1", "4.44.dev0"),
-        ("datasets[audio] >= 2.16 ; python_version > '3.8'", "2.16", None),
-        ("torch>=2,==2.5.*", "2.5", "2.6.dev0"),
-        ("torch>=2,==2.5.1", "2.5.1", "2.5.1"),
-        ("torch~=2", "2", None),
+        ("transformers>=4.41.2,<=4.46.1,!=4.46.0", "4.41.2", "4.46.1"), ("transformers<4.45", None, "4.45.dev0"),
+        ("transformers>4.40", "4.40.post0", None), ("transformers~=4.43.1", "4.43.1", "4.44.dev0"),
+        ("datasets[audio] >= 2.16 ; python_version > '3.8'", "2.16", None), ("torch>=2,==2.5.*", "2.5", "2.6.dev0"),
+        ("torch>=2,==2.5.1", "2.5.1", "2.5.1"), ("torch~=2", "2", None),
     ],
-)
+)  # fmt: skip
 def test_requirements_are_ranges_with_inclusive_ends(requirement: str, low: str | None, high: str | None) -> None:
     (fact,) = read(requirement).values()
     assert (fact.exact, fact.low, fact.high) == (None, low, high)

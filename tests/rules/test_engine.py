@@ -233,15 +233,10 @@ def test_a_report_is_the_same_every_time() -> None:
 @every_case(
     ("fact", "says"),
     [
-        ("version:trl", "pip show trl"),
-        ("setting:bf16", "`bf16`"),
-        ("option:x", "`x`"),
-        ("metric:kl", "`kl`"),
-        ("log", "log"),
-        ("framework", "framework"),
-        ("something else", "something else"),
+        ("version:trl", "pip show trl"), ("setting:bf16", "`bf16`"), ("option:x", "`x`"), ("metric:kl", "`kl`"),
+        ("log", "log"), ("framework", "framework"), ("something else", "something else"),
     ],
-)
+)  # fmt: skip
 def test_every_missing_fact_has_a_question_in_both_languages(fact: str, says: str) -> None:
     asked = missing(fact, rule().title)
     assert says in asked.ask.en

@@ -77,30 +77,17 @@ def configured() -> Evidence:
 @every_case(
     ("key", "value"),
     [
-        (("written", "micro_batch"), True),
-        (("written", "bf16"), False),
-        (("written", "beta"), False),
-        (("default_used", "bf16"), True),
-        (("default_used", "micro_batch"), False),
-        (("default_used", "beta"), UNKNOWN),
-        (("name", "learning_rate"), UNKNOWN),
-        (("name", "loss_type"), UNKNOWN),
-        (("name", "attention"), UNKNOWN),
-        (("name", "beta"), UNKNOWN),
-        (("option", "dash_ed"), 3),
-        (("option", "lr"), UNKNOWN),
-        (("option", "absent"), None),
-        (("option", "KEY", "env"), 1),
-        (("option", "KEY", "launcher"), None),
-        (("has_option", "dash-ed"), True),
-        (("has_option", "absent"), False),
-        (("option_has_value", "flag"), False),
-        (("option_has_value", "dash_ed"), True),
-        (("option_has_value", "absent"), False),
-        (("option_origin", "KEY"), "env"),
+        (("written", "micro_batch"), True), (("written", "bf16"), False), (("written", "beta"), False),
+        (("default_used", "bf16"), True), (("default_used", "micro_batch"), False),
+        (("default_used", "beta"), UNKNOWN), (("name", "learning_rate"), UNKNOWN), (("name", "loss_type"), UNKNOWN),
+        (("name", "attention"), UNKNOWN), (("name", "beta"), UNKNOWN), (("option", "dash_ed"), 3),
+        (("option", "lr"), UNKNOWN), (("option", "absent"), None), (("option", "KEY", "env"), 1),
+        (("option", "KEY", "launcher"), None), (("has_option", "dash-ed"), True), (("has_option", "absent"), False),
+        (("option_has_value", "flag"), False), (("option_has_value", "dash_ed"), True),
+        (("option_has_value", "absent"), False), (("option_origin", "KEY"), "env"),
         (("option_origin", "absent"), None),
     ],
-)
+)  # fmt: skip
 def test_a_whole_configuration_answers_for_what_it_does_not_hold(key: tuple[str, ...], value: Result) -> None:
     assert ask(configured(), *key).value == value
 
@@ -189,25 +176,14 @@ LOG = [
 @every_case(
     ("key", "value"),
     [
-        (("metric", "loss"), 0.5),
-        (("metric_first", "loss"), 0.7),
-        (("metric_max", "loss"), 0.7),
-        (("metric_min", "logits/*"), -3e8),
-        (("metric_abs_max", "logits/*"), 3e8),
-        (("metric_max", "kl"), 0.0),
-        (("metric_min", "kl"), 0.0),
-        (("has_metric", "kl"), True),
-        (("has_metric", "reward"), False),
-        (("all_finite", "loss", "reward"), True),
-        (("all_finite", "loss", "kl"), False),
-        (("metric", "reward"), UNKNOWN),
-        (("metric_abs_max", "reward"), UNKNOWN),
-        (("all_finite", "reward"), UNKNOWN),
-        (("signal", "loss_nan"), False),
-        (("seen", "oom"), False),
-        (("traceback", "x"), False),
+        (("metric", "loss"), 0.5), (("metric_first", "loss"), 0.7), (("metric_max", "loss"), 0.7),
+        (("metric_min", "logits/*"), -3e8), (("metric_abs_max", "logits/*"), 3e8), (("metric_max", "kl"), 0.0),
+        (("metric_min", "kl"), 0.0), (("has_metric", "kl"), True), (("has_metric", "reward"), False),
+        (("all_finite", "loss", "reward"), True), (("all_finite", "loss", "kl"), False),
+        (("metric", "reward"), UNKNOWN), (("metric_abs_max", "reward"), UNKNOWN), (("all_finite", "reward"), UNKNOWN),
+        (("signal", "loss_nan"), False), (("seen", "oom"), False), (("traceback", "x"), False),
     ],
-)
+)  # fmt: skip
 def test_a_log_answers_for_its_metrics(key: tuple[str, ...], value: Result) -> None:
     assert ask(evidence(rows=LOG), *key).value == value
 
@@ -263,17 +239,10 @@ def test_a_fact_is_worked_out_once() -> None:
 @every_case(
     ("value", "shown"),
     [
-        (None, "not set"),
-        (True, "true"),
-        (False, "false"),
-        (1e-6, "1e-06"),
-        (-2.0253e8, "-2.025e+08"),
-        (("a", 1), "a, 1"),
-        ({"a": None}, "{a: not set}"),
-        (Unresolved("$X"), "$X"),
-        ("text", "text"),
+        (None, "not set"), (True, "true"), (False, "false"), (1e-6, "1e-06"), (-2.0253e8, "-2.025e+08"),
+        (("a", 1), "a, 1"), ({"a": None}, "{a: not set}"), (Unresolved("$X"), "$X"), ("text", "text"),
     ],
-)
+)  # fmt: skip
 def test_values_are_shown_as_a_person_would_write_them(value: Value, shown: str) -> None:
     assert show(value) == shown
 

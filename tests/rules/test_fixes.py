@@ -102,16 +102,12 @@ def test_the_last_flag_takes_the_continuation_before_it_along() -> None:
 @every_case(
     ("text", "words", "left"),
     [
-        ("train --a 1 --b 2", "--b 2", "train --a 1"),
-        ("train --a 1 --b 2", "--a 1", "train --b 2"),
-        ("--a 1", "--a 1", ""),
-        ("A=1 train --b 2", "A=1", "train --b 2"),
-        ("export A=1\ntrain", "export A=1", "train"),
-        ("export A=1\ntrain", "A=1", "train"),
-        ("x\nexport A=1", "A=1", "x"),
-        ("ARGS=(\n  --a 1\n  --b 2\n)", "--b 2", "ARGS=(\n  --a 1\n)"),
+        ("train --a 1 --b 2", "--b 2", "train --a 1"), ("train --a 1 --b 2", "--a 1", "train --b 2"),
+        ("--a 1", "--a 1", ""), ("A=1 train --b 2", "A=1", "train --b 2"),
+        ("export A=1\ntrain", "export A=1", "train"), ("export A=1\ntrain", "A=1", "train"),
+        ("x\nexport A=1", "A=1", "x"), ("ARGS=(\n  --a 1\n  --b 2\n)", "--b 2", "ARGS=(\n  --a 1\n)"),
     ],
-)
+)  # fmt: skip
 def test_words_of_one_line_go_with_the_blank_beside_them(text: str, words: str, left: str) -> None:
     origin = Origin.ENV if words.endswith("A=1") else Origin.FLAG
     assert without(text, option(text, words, "a", 1, raw=words[-1], origin=origin)) == left
@@ -141,14 +137,11 @@ def test_the_last_line_goes_without_leaving_an_empty_one() -> None:
 @every_case(
     ("text", "words", "left"),
     [
-        ('{"a": 1, "b": 2}', '"a": 1', '{"b": 2}'),
-        ('{"a": 1, "b": 2}', '"b": 2', '{"a": 1}'),
-        ('{"a": 1}', '"a": 1', "{}"),
-        ('{\n  "a": 1,\n  "b": 2\n}', '"a": 1', '{\n  "b": 2\n}'),
-        ('{\n  "a": 1,\n  "b": 2\n}', '"b": 2', '{\n  "a": 1\n}'),
-        ('{\n  "a": 1\n}', '"a": 1', "{\n}"),
+        ('{"a": 1, "b": 2}', '"a": 1', '{"b": 2}'), ('{"a": 1, "b": 2}', '"b": 2', '{"a": 1}'),
+        ('{"a": 1}', '"a": 1', "{}"), ('{\n  "a": 1,\n  "b": 2\n}', '"a": 1', '{\n  "b": 2\n}'),
+        ('{\n  "a": 1,\n  "b": 2\n}', '"b": 2', '{\n  "a": 1\n}'), ('{\n  "a": 1\n}', '"a": 1', "{\n}"),
     ],
-)
+)  # fmt: skip
 def test_a_json_entry_goes_with_one_comma(text: str, words: str, left: str) -> None:
     found = without(text, option(text, words, "a", 1, raw=words[-1], origin=Origin.JSON))
     assert found == left

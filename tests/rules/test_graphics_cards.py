@@ -19,18 +19,11 @@ def facts(question: str = "", **files: str) -> Facts:
 @every_case(
     ("words", "below"),
     [
-        ("I have 8xV100 here", True),
-        ("4 x RTX 2080 Ti", True),
-        ("an A100", False),
-        ("H100 and V100 nodes", UNKNOWN),
-        ("on V100 and T4", True),
-        ("device of compute capability 7.5", True),
-        ("CUDA capability sm_86", False),
-        ("an MI300X", False),
-        ("no card at all", UNKNOWN),
-        ("version 1.A100", UNKNOWN),
+        ("I have 8xV100 here", True), ("4 x RTX 2080 Ti", True), ("an A100", False), ("H100 and V100 nodes", UNKNOWN),
+        ("on V100 and T4", True), ("device of compute capability 7.5", True), ("CUDA capability sm_86", False),
+        ("an MI300X", False), ("no card at all", UNKNOWN), ("version 1.A100", UNKNOWN),
     ],
-)
+)  # fmt: skip
 def test_every_card_that_is_named_must_be_older(words: str, below: Result) -> None:
     assert facts(words).card_below("8.0").value is below
 

@@ -183,19 +183,14 @@ def test_a_body_has_sections_and_examples_with_their_marks() -> None:
 @every_case(
     ("body", "says"),
     [
-        ("## Firse\n", "unknown chapter 'Firse'; did you mean 'Fires'"),
-        ("## en\n### A\nx\n", "unknown section 'A'"),
-        ("## en\n### What to do\nx\n### What to do\n", "occurs twice"),
-        ("lost\n", "outside any section"),
-        ("## en\nlost\n", "outside any section"),
-        ("## Fires\n### S\n```bash\na\n", "never closed"),
-        ("## Fires\n### S\ntext\n", "needs a fenced block"),
-        ("## Fires\n### S\n```bash\n⟦⟦a⟧\n```\n", "inside"),
-        ("## Fires\n### S\n```bash\na⟧\n```\n", "without"),
-        ("## Fires\n### S\n```bash\n⟦a\n```\n", "never closed"),
+        ("## Firse\n", "unknown chapter 'Firse'; did you mean 'Fires'"), ("## en\n### A\nx\n", "unknown section 'A'"),
+        ("## en\n### What to do\nx\n### What to do\n", "occurs twice"), ("lost\n", "outside any section"),
+        ("## en\nlost\n", "outside any section"), ("## Fires\n### S\n```bash\na\n", "never closed"),
+        ("## Fires\n### S\ntext\n", "needs a fenced block"), ("## Fires\n### S\n```bash\n⟦⟦a⟧\n```\n", "inside"),
+        ("## Fires\n### S\n```bash\na⟧\n```\n", "without"), ("## Fires\n### S\n```bash\n⟦a\n```\n", "never closed"),
         ("## Fires\n### S\n```bash x\na\n```\n```bash x\nb\n```\n", "two blocks"),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_in_a_body_is_named(body: str, says: str) -> None:
     with pytest.raises(PageError, match=says):
         read_body(rule(body=body))

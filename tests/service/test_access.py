@@ -147,15 +147,11 @@ def test_every_route_of_every_channel_has_a_declared_requirement(
 @every_case(
     ("method", "path", "needed"),
     [
-        ("GET", "/v1/cases/x", "read"),
-        ("HEAD", "/v1/cases", "read"),
-        ("GET", "/v1/nothing", "read"),
-        ("PUT", "/v1/admin/nothing", "admin"),
-        ("GET", "/mcp", "ask"),
-        ("GET", "/review/", "pages"),
+        ("GET", "/v1/cases/x", "read"), ("HEAD", "/v1/cases", "read"), ("GET", "/v1/nothing", "read"),
+        ("PUT", "/v1/admin/nothing", "admin"), ("GET", "/mcp", "ask"), ("GET", "/review/", "pages"),
         ("GET", "/v1x", "pages"),
     ],
-)
+)  # fmt: skip
 def test_a_path_that_is_not_declared_is_not_open(method: str, path: str, needed: str) -> None:
     assert requirement(method, path)[1] == needed
 

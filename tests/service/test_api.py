@@ -27,51 +27,15 @@ from trainmedic.service.settings import Settings
 from trainmedic.service.storage.memory import Memory
 
 ANSWER_KEYS = [
-    "id",
-    "conversation_id",
-    "verdict",
-    "language",
-    "mode",
-    "model",
-    "answer",
-    "causes",
-    "findings",
-    "citations",
-    "missing",
-    "signals",
-    "run",
-    "receipt",
-    "kb_version",
-    "ruleset_version",
-    "notices",
-    "usage",
-    "timings_ms",
-    "trace_id",
-    "series",
-    "steps",
-    "sections",
-    "differential",
-    "changes",
-    "defects",
-    "messages",
-    "similar",
-    "sightings",
-    "words_only",
-    "comparison",
-]
+    "id", "conversation_id", "verdict", "language", "mode", "model", "answer", "causes", "findings", "citations",
+    "missing", "signals", "run", "receipt", "kb_version", "ruleset_version", "notices", "usage", "timings_ms",
+    "trace_id", "series", "steps", "sections", "differential", "changes", "defects", "messages", "similar",
+    "sightings", "words_only", "comparison",
+]  # fmt: skip
 CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
 FINDING_KEYS = {
-    "rule_id",
-    "title",
-    "severity",
-    "status",
-    "message",
-    "fix",
-    "patch",
-    "evidence",
-    "missing",
-    "cases",
-}
+    "rule_id", "title", "severity", "status", "message", "fix", "patch", "evidence", "missing", "cases",
+}  # fmt: skip
 CAUSE_KEYS = {"rank", "title", "cause", "fix", "confidence", "score", "cases", "findings", "refutations"}
 SPAN_KEYS = {"attachment", "line", "column", "end_line", "end_column", "text", "default"}
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"

@@ -71,17 +71,10 @@ def test_no_page_of_the_api_runs_scripts_of_another_site(advisor: Advisor) -> No
 @every_case(
     "header",
     [
-        None,
-        "",
-        "Bearer",
-        "Bearer ",
-        f"Basic {KEY}",
-        f"Bearer {KEY}x",
-        f"Bearer {KEY[:-1]}",
-        KEY,
+        None, "", "Bearer", "Bearer ", f"Basic {KEY}", f"Bearer {KEY}x", f"Bearer {KEY[:-1]}", KEY,
         f"Bearer other-key, {KEY}",
     ],
-)
+)  # fmt: skip
 def test_without_a_valid_key_nothing_is_served(advisor: Advisor, path: str, header: str | None) -> None:
     response = keyed(advisor).get(path, headers={} if header is None else {"authorization": header})
     assert response.status_code == 401

@@ -23,31 +23,13 @@ EXAMPLES = 12 if MANY else 4
 """Requests generated for each call, of those that fit the description, and as many again of those that do not."""
 SETTINGS = Settings(max_attachments=1_000)  # how many there may be is no part of the description
 OPERATIONS = [
-    "POST /v1/ask",
-    "GET /v1/answers/{answer_id}",
-    "POST /v1/check",
-    "POST /v1/audit",
-    "POST /v1/diff",
-    "POST /v1/messages/explain",
-    "POST /v1/search",
-    "POST /v1/feedback",
-    "GET /v1/cases",
-    "GET /v1/cases/{case_id}",
-    "GET /v1/mechanisms",
-    "GET /v1/mechanisms/{mechanism_id}",
-    "GET /v1/rules",
-    "GET /v1/rules/{rule_id}",
-    "GET /v1/conversations",
-    "GET /v1/conversations/{conversation_id}",
-    "DELETE /v1/conversations/{conversation_id}",
-    "GET /v1/models",
-    "GET /v1/models/{model_id}",
-    "POST /v1/chat/completions",
-    "GET /livez",
-    "GET /readyz",
-    "GET /version",
-    "GET /metrics",
-]
+    "POST /v1/ask", "GET /v1/answers/{answer_id}", "POST /v1/check", "POST /v1/audit", "POST /v1/diff",
+    "POST /v1/messages/explain", "POST /v1/search", "POST /v1/feedback", "GET /v1/cases", "GET /v1/cases/{case_id}",
+    "GET /v1/mechanisms", "GET /v1/mechanisms/{mechanism_id}", "GET /v1/rules", "GET /v1/rules/{rule_id}",
+    "GET /v1/conversations", "GET /v1/conversations/{conversation_id}", "DELETE /v1/conversations/{conversation_id}",
+    "GET /v1/models", "GET /v1/models/{model_id}", "POST /v1/chat/completions", "GET /livez", "GET /readyz",
+    "GET /version", "GET /metrics",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

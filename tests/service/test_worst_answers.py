@@ -72,14 +72,10 @@ def test_a_log_that_was_not_read_as_a_whole_is_not_called_healthy(advisor: Advis
 @every_case(
     "question",
     [
-        "my training is bad, help",
-        "something is wrong with my run, please help",
-        "my training does not work",
-        "training problem",
-        "it doesn't train properly",
-        "我的训练效果不好，帮帮我",
+        "my training is bad, help", "something is wrong with my run, please help", "my training does not work",
+        "training problem", "it doesn't train properly", "我的训练效果不好，帮帮我",
     ],
-)
+)  # fmt: skip
 def test_a_vague_complaint_is_asked_back(advisor: Advisor, question: str) -> None:
     answer = advisor.ask(Ask(question=question))
     assert answer.verdict == "need_input"
