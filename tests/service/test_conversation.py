@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.every_case import every_case
+from tests.every_case import every_case, some
 from tests.service.values import causes, fired
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
@@ -64,7 +64,7 @@ def alike(shown: Sequence[CauseView], advisor: Advisor) -> set[str]:
     return ids
 
 
-@every_case("item", ITEMS)
+@every_case("item", some(ITEMS, 3))
 def test_the_second_message_is_answered_for_what_it_is(advisor: Advisor, item: Mapping[str, Any]) -> None:
     expected = item["expect"]
     prepared = told(advisor, item["turns"], item["id"])
