@@ -30,7 +30,7 @@ def serving(database: str, data: Path, pages: Path, log: Path) -> Iterator[tuple
         "TRAINMEDIC_DATABASE_URL": database,
         "TRAINMEDIC_DATA_DIR": str(data),
         "TRAINMEDIC_KB_PATHS": str(pages),
-        "TRAINMEDIC_RELOAD_S": "0.2",
+        "TRAINMEDIC_RELOAD_S": "1",
         "TRAINMEDIC_PAGES": "false",
     }
     with socket.socket() as free:
@@ -53,7 +53,7 @@ def until(holds: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < end
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
 def ready(client: httpx.Client) -> bool:
