@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from starlette.testclient import TestClient
 
+from tests.every_case import every_case
 from tests.fake_model import FakeModel, Reply, form
 from tests.openai_app import openai_app
 from tests.slack.bots import bot_in
 from tests.slack.fake import LocalSlack
 from tests.slack.fake.fixtures import own_slack, strict
-from tests.test_canary import RULE, SECRETS, assert_clean, everywhere
+from tests.test_canary import FEW, KINDS, RULE, SECRETS, assert_clean, everywhere
 from trainmedic.kb.identities import identities_of, masked_values
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from trainmedic.ui.chat.diagnose import DiagnosePage
 
 __all__ = ["own_slack", "strict"]
-SOME = ("huggingface_token", "aws_access_key", "private_key", "url_password")
-"""Kinds for the channels that take longer; those of these names that there are, and one with a name before it."""
-SLOWER = [kind for kind in SECRETS if kind in SOME or kind.startswith("keyed: ")][:4]
 QUESTION = "kto loss is nan, {} is my key"
 
 
@@ -104,7 +102,7 @@ def receiver() -> Iterator[Receiver]:
     taking.server_close()
 
 
-@pytest.mark.parametrize("kind", SECRETS)
+@every_case("kind", KINDS)
 def test_an_answer_that_is_fetched_again_does_not_hold_the_secret(client: TestClient, kind: str) -> None:
     secret = SECRETS[kind]
     files = [{"name": a.name, "content": a.content} for a in everywhere(secret) if isinstance(a.content, str)]
@@ -136,7 +134,7 @@ def page(context: AppContext) -> DiagnosePage:
     return page
 
 
-@pytest.mark.parametrize("kind", SECRETS)
+@every_case("kind", KINDS)
 def test_nothing_that_a_page_shows_or_keeps_holds_the_secret(page: DiagnosePage, kind: str) -> None:
     from trainmedic.ui.chat.session import Session
 
@@ -164,7 +162,7 @@ def widget_text(value: object) -> str:
     return str(getattr(value, "value", value))
 
 
-@pytest.mark.parametrize("kind", SECRETS)
+@every_case("kind", KINDS)
 def test_nothing_that_mcp_answers_holds_the_secret(context: AppContext, kind: str) -> None:
     mcp = pytest.importorskip("mcp", reason="MCP needs the extra 'mcp'")
     from trainmedic.ui.mcp.server import make_server
@@ -196,7 +194,7 @@ def test_nothing_that_mcp_answers_holds_the_secret(context: AppContext, kind: st
         assert_clean(answer.encode().decode("unicode_escape", "replace") + answer, secret)
 
 
-@pytest.mark.parametrize("kind", SLOWER)
+@pytest.mark.parametrize("kind", FEW)
 def test_nothing_that_is_told_to_slack_holds_the_secret(
     kept: Advisor, strict: LocalSlack, tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -219,7 +217,7 @@ def test_nothing_that_is_told_to_slack_holds_the_secret(
     assert_clean("\n".join(record.getMessage() for record in caplog.records), secret)
 
 
-@pytest.mark.parametrize("kind", SLOWER)
+@pytest.mark.parametrize("kind", FEW)
 def test_nothing_that_a_webhook_is_told_holds_the_secret(kept: Advisor, receiver: Receiver, kind: str) -> None:
     secret = SECRETS[kind]
     webhook = Webhook(receiver.url)
@@ -236,7 +234,7 @@ def test_nothing_that_a_webhook_is_told_holds_the_secret(kept: Advisor, receiver
     assert_clean(told, secret)
 
 
-@pytest.mark.parametrize("kind", SLOWER)
+@pytest.mark.parametrize("kind", FEW)
 def test_nobody_who_is_told_of_a_watched_run_sees_the_secret(
     knowledge_loaded: None,
     knowledge_folder: Path,
@@ -263,7 +261,7 @@ def test_nobody_who_is_told_of_a_watched_run_sees_the_secret(
 
 
 @pytest.mark.parametrize("mode", ["auto", "investigate"])
-@pytest.mark.parametrize("kind", SLOWER)
+@pytest.mark.parametrize("kind", FEW)
 def test_no_prompt_holds_the_secret(kept: Advisor, kind: str, mode: Any) -> None:
     secret = SECRETS[kind]
     files = tuple(a for a in everywhere(secret) if isinstance(a, Attachment))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.glossary import Glossary, load_glossary
 
@@ -21,71 +22,33 @@ def load(tmp_path: Path, text: str) -> Glossary:
     return load_glossary(page)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "concept"),
     [
-        ("nan loss", "nan-loss"),
-        ("my loss becomes NaN", "nan-loss"),
-        ("loss 变成 nan", "nan-loss"),
-        ("损失变成NaN", "nan-loss"),
-        ("NaNs everywhere", "nan"),
-        ("grad norm exploding", "gradient-explosion"),
-        ("the gradient norms exploding", "gradient-explosion"),
-        ("梯度爆炸了", "gradient-explosion"),
-        ("OOM", "oom"),
-        ("cuda oom", "oom"),
-        ("显存不足怎么办", "oom"),
-        ("又爆显存了", "oom"),
-        ("flashattn", "flash-attention"),
-        ("flash attn2", "flash-attention"),
-        ("--flash_attn", "flash-attention"),
-        ("lr", "learning-rate"),
-        ("学习率", "learning-rate"),
-        ("bs", "batch-size"),
-        ("ga", "gradient-accumulation"),
-        ("seq parallel", "sequence-parallel"),
-        ("序列并行", "sequence-parallel"),
-        ("reward hacking", "reward-hacking"),
-        ("发散", "divergence"),
-        ("梯度范数", "grad-norm"),
-        ("训练卡住", "hang"),
-        ("不收敛", "not-converging"),
-        ("掉点", "metric-drop"),
-        ("截断", "truncation"),
-        ("奖励模型", "reward-model"),
-        ("参考模型", "reference-model"),
-        ("半精度", "half-precision"),
-        ("打包", "packing"),
-        ("分词器", "tokenizer"),
-        ("logits 爆炸 1e8", "logits-explosion"),
-        ("nll_loss 一直是 nan", "nll-loss-nan"),
-        ("loss 一直在 2.1 附近不动", "loss-flat"),
-        ("lora 好像完全没更新", "unchanged-model"),
-        ("it is not learning anything", "not-converging"),
-        ("no change after training", "unchanged-model"),
-        ("only a global_step folder", "global-step-folder"),
-        ("zero_to_fp32.py", "zero-to-fp32"),
-        ("断点续训报错", "resume"),
-        ("<|im_end|>", "eos"),
-        ("pad_token", "pad-token"),
-        ("左填充", "padding-side"),
-        ("vllm wake_up 的时候", "sleep-wake"),
-        ("gpu_memory_utilization=0.3", "gpu-memory-utilization"),
-        ("训推不一致", "logprob-mismatch"),
-        ("rollout.n=1", "num-generations"),
-        ("reward 一直是 0", "reward-zero"),
-        ("Address already in use", "port-taken"),
-        ("/dev/shm 太小", "shared-memory"),
-        ("NCCL_P2P_DISABLE=1", "p2p"),
-        ("loss 翻倍", "loss-multiplied"),
-        ("日志里没有 eval_loss", "eval-loss-missing"),
-        ("loss 0.6931", "loss-ln2"),
+        ("nan loss", "nan-loss"), ("my loss becomes NaN", "nan-loss"), ("loss 变成 nan", "nan-loss"),
+        ("损失变成NaN", "nan-loss"), ("NaNs everywhere", "nan"), ("grad norm exploding", "gradient-explosion"),
+        ("the gradient norms exploding", "gradient-explosion"), ("梯度爆炸了", "gradient-explosion"), ("OOM", "oom"),
+        ("cuda oom", "oom"), ("显存不足怎么办", "oom"), ("又爆显存了", "oom"), ("flashattn", "flash-attention"),
+        ("flash attn2", "flash-attention"), ("--flash_attn", "flash-attention"), ("lr", "learning-rate"),
+        ("学习率", "learning-rate"), ("bs", "batch-size"), ("ga", "gradient-accumulation"),
+        ("seq parallel", "sequence-parallel"), ("序列并行", "sequence-parallel"),
+        ("reward hacking", "reward-hacking"), ("发散", "divergence"), ("梯度范数", "grad-norm"), ("训练卡住", "hang"),
+        ("不收敛", "not-converging"), ("掉点", "metric-drop"), ("截断", "truncation"), ("奖励模型", "reward-model"),
+        ("参考模型", "reference-model"), ("半精度", "half-precision"), ("打包", "packing"), ("分词器", "tokenizer"),
+        ("logits 爆炸 1e8", "logits-explosion"), ("nll_loss 一直是 nan", "nll-loss-nan"),
+        ("loss 一直在 2.1 附近不动", "loss-flat"), ("lora 好像完全没更新", "unchanged-model"),
+        ("it is not learning anything", "not-converging"), ("no change after training", "unchanged-model"),
+        ("only a global_step folder", "global-step-folder"), ("zero_to_fp32.py", "zero-to-fp32"),
+        ("断点续训报错", "resume"), ("<|im_end|>", "eos"), ("pad_token", "pad-token"), ("左填充", "padding-side"),
+        ("vllm wake_up 的时候", "sleep-wake"), ("gpu_memory_utilization=0.3", "gpu-memory-utilization"),
+        ("训推不一致", "logprob-mismatch"), ("rollout.n=1", "num-generations"), ("reward 一直是 0", "reward-zero"),
+        ("Address already in use", "port-taken"), ("/dev/shm 太小", "shared-memory"), ("NCCL_P2P_DISABLE=1", "p2p"),
+        ("loss 翻倍", "loss-multiplied"), ("日志里没有 eval_loss", "eval-loss-missing"), ("loss 0.6931", "loss-ln2"),
         ("undefined symbol: _ZN3c10", "undefined-symbol"),
-        ("got an unexpected keyword argument 'beta'", "unexpected-keyword"),
-        ("found duplicate key", "given-twice"),
+        ("got an unexpected keyword argument 'beta'", "unexpected-keyword"), ("found duplicate key", "given-twice"),
         ("--do_train: command not found", "backslash"),
     ],
-)
+)  # fmt: skip
 def test_a_wording_leads_to_its_concept(text: str, concept: str) -> None:
     assert concept in GLOSSARY.ids(text)
 

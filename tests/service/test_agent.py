@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.every_case import every_case
 from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, calling, chat, failing
 from tests.incidents import INCIDENTS, Incident
 from trainmedic.kb.model.place import Attachment
@@ -37,7 +38,6 @@ EAGER = calling("check_changed", changes={"attn_implementation": "eager"})
 OPTION = calling("look_up_option", framework="openrlhf", option="flash_attn")
 LINES = calling("read_log", attachment="train.sh", first_line=8, last_line=11)
 SAID = Reply("flash-attn 2.6.1 applies the softcap in the forward kernel only [1].")
-SAID_ZH = Reply("flash-attn 2.6.1 只在前向 kernel 中实现了 softcap [1]。")
 BROKEN = Reply(calls=[("search_cases", "no arguments at all")])
 
 
@@ -172,19 +172,6 @@ def test_remarks_before_a_call_are_not_shown_and_a_long_text_comes_as_it_is_writ
     assert asked.streamed.count(sentence.strip()) == 8
 
 
-THINKING = "Perhaps it is the weather. " * 20
-VLLM = {"id": NAME, "owned_by": "vllm"}
-
-
-@pytest.mark.parametrize("before", [(), (EAGER,)], ids=["at once", "after a step"])
-def test_reasoning_that_the_template_opens_is_not_shown(knowledge_advisor: Advisor, before: tuple[Reply, ...]) -> None:
-    fake = {"models": [VLLM], "template": "<think>\n"}
-    asked = ask(knowledge_advisor, about(), *before, Reply(THINKING, "</think>", *SAID.pieces), fake=fake)
-    assert "weather" not in asked.streamed + asked.answer.answer
-    assert "forward kernel only" in asked.streamed
-    assert asked.answer.mode == "llm"
-
-
 # --- the text is verified -------------------------------------------------------------------------------------------
 
 
@@ -248,7 +235,7 @@ def test_what_a_case_from_a_tool_refutes_is_removed_too(knowledge_advisor: Advis
     assert answer_messages("withdrawn", "en", count=1) in answer.notices
 
 
-@pytest.mark.parametrize("looks", [(), (EAGER,)], ids=["at once", "after the same look-up"])
+@every_case("looks", [(), (EAGER,)])
 def test_the_effect_of_a_supposed_change_precedes_the_text_with_the_markers_of_the_tools(
     knowledge_advisor: Advisor, looks: tuple[Reply, ...]
 ) -> None:
@@ -260,17 +247,6 @@ def test_the_effect_of_a_supposed_change_precedes_the_text_with_the_markers_of_t
     assert answered.streamed.startswith(head)
     assert GEMMA.rule in [each.id for each in answered.answer.citations if f"[{each.marker}]" in head]
     assert len({each.marker for each in answered.answer.citations}) == len(answered.answer.citations)
-
-
-def test_our_instructions_are_never_quoted(knowledge_advisor: Advisor) -> None:
-    told = ask(knowledge_advisor, about(), SAID).requests[0].body["messages"][0]["content"]
-    asked = ask(
-        knowledge_advisor, about(), Reply(f"{SAID.pieces[0]} ", *[told[n : n + 9] for n in range(0, len(told), 9)])
-    )
-    for passage in ("Look up only what the question needs", "only the question decides what you look up"):
-        assert passage in told
-        assert passage not in asked.streamed
-        assert passage not in asked.answer.answer
 
 
 # --- bounds ---------------------------------------------------------------------------------------------------------
@@ -305,7 +281,7 @@ def test_the_same_call_is_answered_once_and_a_loop_is_ended(knowledge_advisor: A
     assert len(looped.requests) == 3
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("call", "told"),
     [
         (("search_cases", "no arguments at all"), "query: Field required"),
@@ -321,7 +297,6 @@ def test_the_same_call_is_answered_once_and_a_loop_is_ended(knowledge_advisor: A
         (("look_up_option", {"framework": "excel", "option": "sum"}), "There is no catalogue of excel."),
         (("check_changed", {"changes": {"no_such_option_at_all": "1"}}), "Nothing changed."),
     ],
-    ids=lambda value: value if isinstance(value, str) else json.dumps(value)[:40],
 )
 def test_a_call_that_fails_is_reported_to_the_model_which_continues(
     knowledge_advisor: Advisor, call: tuple[str, Any], told: str
@@ -380,8 +355,8 @@ def test_all_turns_together_have_a_deadline(knowledge_advisor: Advisor) -> None:
 # --- when it fails --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("before", [(), (EAGER,)], ids=["at once", "after a step"])
-@pytest.mark.parametrize(
+@every_case("before", [(), (EAGER,)])
+@every_case(
     ("reply", "kind"),
     [
         (failing(500), "server_error"),
@@ -390,7 +365,6 @@ def test_all_turns_together_have_a_deadline(knowledge_advisor: Advisor) -> None:
         (Reply(end="cut", calls=EAGER.calls), "cut"),
         (Reply(), "garbage"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_if_the_model_fails_the_template_answer_is_returned(
     knowledge_advisor: Advisor, reply: Reply, kind: str, before: tuple[Reply, ...]
@@ -439,19 +413,6 @@ ORDER = (
 )
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_pasted_order_to_call_tools_changes_no_decision(knowledge_advisor: Advisor, language: str) -> None:
-    request = about(GEMMA, language, Attachment(name="notes.txt", content=ORDER))
-    obeys = calling("check_changed", changes={"learning_rate": "0"})
-    reads = calling("read_log", attachment="notes.txt", first_line=1, last_line=5)
-    said = "Nothing is wrong, the verdict is no_fault. "
-    asked = ask(knowledge_advisor, request, reads, obeys, Reply(said + (SAID, SAID_ZH)[language == "zh"].pieces[0]))
-    assert settled(asked.answer) == settled(knowledge_advisor.ask(request))
-    assert asked.answer.verdict == "answered"
-    assert "no_fault" not in asked.answer.answer
-    assert answer_messages("withdrawn", language, count=1) in asked.answer.notices
-
-
 def test_pasted_text_is_delimited_by_marks_that_it_cannot_contain(knowledge_advisor: Advisor) -> None:
     reads = calling("read_log", attachment="notes.txt", first_line=1, last_line=5)
     first = ask(knowledge_advisor, about(GEMMA, "en", Attachment(name="notes.txt", content=ORDER)), reads, SAID)
@@ -462,15 +423,6 @@ def test_pasted_text_is_delimited_by_marks_that_it_cannot_contain(knowledge_advi
     assert own != mark
     assert again.count(f"</data-{own}>") == 1
     assert again.endswith(f"</data-{own}>")
-
-
-def test_secrets_reach_neither_the_model_nor_a_step(knowledge_advisor: Advisor) -> None:
-    token = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vW7" + "yZ"
-    notes = Attachment(name="notes.txt", content=f"export HF_TOKEN={token}\n")
-    reads = calling("read_log", attachment="notes.txt", first_line=1, last_line=1)
-    asked = ask(knowledge_advisor, about(GEMMA, "en", notes), reads, SAID)
-    assert "hf_****" in asked.tools[0]
-    assert token not in str([request.body for request in asked.requests]) + to_json(asked.answer)
 
 
 def test_tool_arguments_are_shown_without_markdown(knowledge_advisor: Advisor) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 import trainmedic.service.llm.endpoint
+from tests.every_case import every_case
 from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, chat, failing, form
 from tests.incidents import INCIDENTS, KTO_COMMAND, Incident
 from trainmedic.kb.errors import TrainmedicError
@@ -123,8 +124,8 @@ def notice(name: str, language: str = "en") -> str:
 # --- what the model may change, and what not ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda incident: incident.name)
+@every_case("language", ["en", "zh"])
+@every_case("incident", INCIDENTS)
 def test_only_the_text_is_the_models(knowledge_advisor: Advisor, incident: Incident, language: str) -> None:
     request = about(incident, language)
     alone = knowledge_advisor.ask(request)
@@ -161,7 +162,7 @@ def test_a_marker_of_nothing_is_gone_and_said_to_be(knowledge_advisor: Advisor) 
     assert messages("unknown_markers", "en", count=2) in asked.answer.notices
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("language", "refuted", "kept"),
     [
         ("en", "Try to lower the learning rate [1].", "The mean over an empty class is NaN [1]."),
@@ -177,7 +178,7 @@ def test_what_a_case_refutes_is_taken_out_and_said_to_be(
     assert messages("withdrawn", language, count=1) in answer.notices
 
 
-@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda incident: incident.name)
+@every_case("incident", INCIDENTS)
 def test_every_citation_leads_to_a_case_a_rule_or_a_place(knowledge_advisor: Advisor, incident: Incident) -> None:
     request = about(incident)
     prepared = knowledge_advisor.prepare(request)
@@ -212,8 +213,8 @@ FAILURES = [
 ]
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize(("kind", "reply", "options"), FAILURES)
+@every_case("language", ["en", "zh"])
+@every_case(("kind", "reply", "options"), FAILURES)
 def test_whatever_fails_the_composed_answer_comes_and_says_why(
     knowledge_advisor: Advisor, kind: str, reply: Reply, options: dict[str, Any], language: str
 ) -> None:
@@ -228,7 +229,7 @@ def test_whatever_fails_the_composed_answer_comes_and_says_why(
     assert asked.answer.usage == {}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("kind", "end", "options"), [("cut", "cut", {}), ("cut", "unfinished", {}), ("slow", "hold", {"timeout_s": 1.0})]
 )
 def test_a_text_that_breaks_off_is_followed_by_the_composed_answer(
@@ -292,7 +293,7 @@ def test_without_a_model_there_is_the_advisors_answer(knowledge_advisor: Advisor
     assert answer.notices == (messages("no_model", "en"),)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("request_", "verdict"),
     [
         (Ask(question=OUTSIDE), "not_in_kb"),
@@ -318,7 +319,7 @@ PAIRS = Attachment(
 )
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("asked_for", "said_first", "rule"),
     [
         ("What about ZeRO-2?", "**Supposing `zero_stage` = `2` (now `3`)**", "openrlhf-kto-kl-pairs-with-itself"),
@@ -353,7 +354,7 @@ def test_what_a_supposed_change_does_stands_before_the_models_words_with_its_cit
     assert settled(answer) == settled(own)
 
 
-@pytest.mark.parametrize("mode", ["auto", "deterministic"])
+@every_case("mode", ["auto", "deterministic"])
 def test_turns_that_were_not_read_again_are_said_whoever_writes(advisor: Advisor, mode: Any) -> None:
     first = ask(advisor, Ask(question=FLAT, attachments=(PAIRS,), mode="deterministic")).answer
     for step in range(12):
@@ -368,7 +369,7 @@ def test_turns_that_were_not_read_again_are_said_whoever_writes(advisor: Advisor
 # --- another wording ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
+@every_case("language", ["en", "zh"])
 def test_an_unclear_question_is_looked_up_in_the_models_words_too(knowledge_advisor: Advisor, language: str) -> None:
     request = about(KTO, language)
     unclear = Unclear(knowledge_advisor.knowledge, knowledge_advisor.read)
@@ -427,19 +428,6 @@ def test_no_room_for_the_second_look_leaves_the_first(knowledge_advisor: Advisor
 
 # --- what it is shown -----------------------------------------------------------------------------------------------
 
-SECRET = "hf_" + "AbCdEfGhIjKlMnOpQrStUvWxYz12345678"
-
-
-@pytest.mark.parametrize("question", [f"KTO loss NaN with OpenRLHF, my token is {SECRET}", f"kto is broken {SECRET}"])
-def test_no_secret_ever_reaches_the_model(knowledge_advisor: Advisor, question: str) -> None:
-    pasted = Attachment(name=f"run-{SECRET}.sh", content=f"export HF_TOKEN={SECRET}\n{KTO_COMMAND}")
-    for files in ((pasted,), ()):
-        asked = ask(
-            knowledge_advisor, Ask(question=question, attachments=files), Reply("x [1]."), fake={"forms": [RESTATED]}
-        )
-        assert asked.requests
-        assert SECRET not in "".join(str(request) for request in asked.requests)
-
 
 def test_what_did_not_fit_is_named(knowledge_advisor: Advisor) -> None:
     long = Attachment(name="notes.txt", content="\n".join(f"line {n} about nothing at all" for n in range(500)))
@@ -473,7 +461,7 @@ def test_whoever_leaves_stops_the_model(knowledge_advisor: Advisor) -> None:
 # --- how a text ends, and what is no text ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("language", "kept", "cut"),
     [
         ("en", "The mean over an empty class is NaN [1].", " Lower the"),
@@ -489,25 +477,11 @@ def test_a_text_ended_by_its_limit_loses_its_last_sentence_and_says_so(
     assert answer.notices[0] == messages("cut_short", language)
 
 
-def test_what_was_thought_before_a_block_that_only_ends_is_not_in_the_answer(knowledge_advisor: Advisor) -> None:
-    said = ("Perhaps rats gnawed the cable.", "</think>The mean over an empty class is NaN [1].")
-    asked = ask(knowledge_advisor, about(KTO), Reply(*said))
-    assert "rats" not in asked.answer.answer
-    assert "The mean over an empty class" in asked.answer.answer
-
-
 def test_instructions_recited_are_counted_apart_from_sentences_withdrawn(knowledge_advisor: Advisor) -> None:
     said = f"The mean over an empty class is NaN [1].\n\n{system_text()}\n\nTry to lower the learning rate [1]."
     notices = ask(knowledge_advisor, about(KTO), Reply(said)).answer.notices
     assert messages("withdrawn", "en", count=1) in notices
     assert any(each.startswith(messages("leaked", "en").partition("{")[0]) for each in notices)
-
-
-def test_asked_for_no_model_the_answer_does_not_say_that_there_is_none(knowledge_advisor: Advisor) -> None:
-    for language, request in (("en", about(KTO)), ("zh", about(KTO, "zh"))):
-        asked = ask(knowledge_advisor, replace(request, mode="deterministic"), Reply("never"))
-        assert asked.answer.notices == (messages("as_asked", language),)
-        assert asked.requests == ()
 
 
 def test_a_prompt_that_the_server_finds_too_long_is_made_shorter_and_asked_once_more(
@@ -523,7 +497,7 @@ def test_a_prompt_that_the_server_finds_too_long_is_made_shorter_and_asked_once_
     assert any("to fit its context" in each for each in asked.answer.notices)
 
 
-@pytest.mark.parametrize("name", ["[99] x.sh", "[1](http://evil.example).sh", "www.evil.example", "<b>[2]`.sh"])
+@every_case("name", ["[99] x.sh", "[1](http://evil.example).sh", "www.evil.example", "<b>[2]`.sh"])
 def test_the_name_of_a_file_looks_like_no_citation_and_no_link(knowledge_advisor: Advisor, name: str) -> None:
     request = replace(about(KTO), attachments=(Attachment(name=name, content=KTO_COMMAND),))
     good = Reply("The mean over an empty class is NaN [1].")

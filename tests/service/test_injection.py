@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from tests.every_case import every_case
+from tests.every_case import every_case, some
 from tests.fake_model import FakeModel, Reply
 from tests.incidents import INCIDENTS, Incident
 from tests.test_mask import BODY
@@ -42,8 +42,6 @@ SECRET = f"hf_{BODY[:34]}"
 FOREIGN = 99
 PIECES = 31
 """Letters of a piece in which the fake model streams."""
-
-every_attempt = every_case("attempt", ATTEMPTS)
 
 
 def incident_of(attempt: dict[str, str]) -> Incident:
@@ -169,13 +167,10 @@ def assert_nothing_leaks(text: str) -> None:
     assert BODY[:12] not in text
 
 
-# --- the set ---------------------------------------------------------------------------------------------------------
-
-
 # --- the program's part ----------------------------------------------------------------------------------------------
 
 
-@every_attempt
+@every_case("attempt", some(ATTEMPTS, 2))
 def test_what_the_program_decides_is_the_same_to_the_byte(knowledge_advisor: Advisor, attempt: dict[str, str]) -> None:
     incident = incident_of(attempt)
     before = assemble(prepared_with(knowledge_advisor, incident, harmless(attempt))[0])
@@ -191,7 +186,7 @@ def test_what_the_program_decides_is_the_same_to_the_byte(knowledge_advisor: Adv
 # --- a model that obeys ----------------------------------------------------------------------------------------------
 
 
-@every_attempt
+@every_case("attempt", some(ATTEMPTS, 4))
 def test_a_model_that_obeys_is_not_heard(knowledge_advisor: Advisor, attempt: dict[str, str]) -> None:
     incident = incident_of(attempt)
     prepared, _ = prepared_with(knowledge_advisor, incident, attempt)
@@ -221,7 +216,7 @@ def test_a_model_that_obeys_is_not_heard(knowledge_advisor: Advisor, attempt: di
     assert "<|im_start|>" not in re.sub(r"`[^`\n]*`", "", own.text)
 
 
-@every_case("attempt", ATTEMPTS[::3])
+@every_case("attempt", some(ATTEMPTS, 10))
 def test_over_the_wire_nothing_leaks_while_it_streams(knowledge_advisor: Advisor, attempt: dict[str, str]) -> None:
     prepared, advisor = prepared_with(knowledge_advisor, CHOSEN[0], attempt)
     draft = obeying(prepared, prompt_of(prepared))

@@ -7,8 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-import pytest
-
+from tests.every_case import every_case
 from tests.incidents import INCIDENTS, KTO_COMMAND
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Missing, Text
@@ -177,7 +176,7 @@ def test_a_log_full_of_signs_is_shown_in_part(knowledge_advisor: Advisor) -> Non
 # --- the budget -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("context_tokens", [1500, 2000, 2500, 3000, 4000, 8192])
+@every_case("context_tokens", [1500, 2000, 2500, 3000, 4000, 8192])
 def test_the_prompt_leaves_room_for_the_answer(knowledge_advisor: Advisor, context_tokens: int) -> None:
     files = tuple(Attachment(name=f"part-{n}.log", content=NAN_LOG) for n in range(5))
     prepared = about(knowledge_advisor, KTO.en, *KTO.files, *files)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.every_case import every_case
 from tests.fake_model import SILENT, FakeModel, Reply, failing, form
 from trainmedic.service.llm import query_rewrite
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
@@ -56,7 +57,7 @@ async def test_the_same_question_is_rewritten_once(model: ChatModel, server: Fak
     assert len(set(said)) == len(server.forms) == 1
 
 
-@pytest.mark.parametrize("question", ["", "  \n "])
+@every_case("question", ["", "  \n "])
 def test_an_empty_question_is_not_rewritten(question: str) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         assert await rewritten_query(question, model) == ""
@@ -65,7 +66,7 @@ def test_an_empty_question_is_not_rewritten(question: str) -> None:
     against(GOOD)(then)()
 
 
-@pytest.mark.parametrize(
+@every_case(
     "bad",
     [
         failing(500),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +20,6 @@ from tests.vllm.service import Event, events, served, serving
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.api.probes import CACHE_S
-from trainmedic.service.llm.chat import ChatModel, ModelOptions
-from trainmedic.service.llm.prompts import system_text
-from trainmedic.service.llm.query_rewrite import rewritten_query
 from trainmedic.service.settings import ModelSettings, Settings
 
 LIMIT_S = 60.0
@@ -125,19 +120,6 @@ def test_what_is_settled_is_the_same_with_the_model_and_without(incident: Incide
     assert (answer["verdict"], answer["causes"][0]["case_id"]) == (incident.verdict, incident.case)
 
 
-def test_the_second_question_about_a_case_finds_instructions_and_cases_in_the_cache(
-    client: httpx.Client, vllm_url: str
-) -> None:
-    (swift,) = [incident for incident in INCIDENTS if incident.name == "swift-dpo-sequence-parallel"]
-    first = asked(client, body(swift, mode="auto"))
-    second = asked(client, {**body(swift), "question": f"{swift.en} It began on Monday."})
-    assert [cause["case_id"] for cause in second["causes"]] == [cause["case_id"] for cause in first["causes"]]
-    text = {"model": NAME, "prompt": system_text(), "add_special_tokens": False}
-    fixed = httpx.post(f"{vllm_url}/tokenize", json=text, timeout=LIMIT_S).json()["count"]
-    assert second["usage"]["cached_tokens"] > fixed + 500
-    assert second["usage"]["cached_tokens"] > 0.5 * second["usage"]["prompt_tokens"]
-
-
 def test_sixteen_questions_at_once_are_all_answered_right(
     address: str, vllm_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -173,17 +155,6 @@ def test_an_unclear_question_is_restated_by_the_model_and_answered_all_the_same(
     answer = asked(client, request)
     assert answer["verdict"] in ("need_input", "not_in_kb")
     assert metrics(vllm_url)["vllm:prompt_tokens_total"] > before
-
-
-def test_noise_fills_the_form_of_a_restated_question_every_time(vllm_url: str) -> None:
-    async def scenario() -> list[str]:
-        options = ModelOptions(base_url=f"{vllm_url}/v1", temperature=1.0, concurrency=16)
-        async with aclosing(ChatModel(options)) as model:
-            return await asyncio.gather(*(rewritten_query(f"why, at {time.time_ns()}, {n}?", model) for n in range(20)))
-
-    found = asyncio.run(scenario())
-    assert all(found)
-    assert len(set(found)) > 1
 
 
 def test_the_official_client_streams_the_text_and_gets_citations_and_usage(address: str) -> None:
