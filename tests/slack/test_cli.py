@@ -58,15 +58,6 @@ def test_the_manifest_asks_for_what_the_bot_uses_and_keeps_slacks_limits() -> No
     assert 175 <= len(str(shown["long_description"])) <= 4_000
 
 
-def test_slacks_libraries_are_loaded_only_when_they_are_used() -> None:
-    code = (
-        "import sys, trainmedic.ui.channels.slack, trainmedic.ui.channels.slack.command; "
-        "sys.exit(bool({'slack_bolt', 'slack_sdk', 'aiohttp'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-
-
 def test_without_tokens_it_says_what_to_do(
     own_slack: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
