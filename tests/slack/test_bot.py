@@ -102,7 +102,7 @@ def test_a_thread_is_one_conversation_and_its_name_cannot_be_guessed(
 def test_a_thread_that_may_not_be_read_is_answered_from_the_mention_with_a_note(
     strict: LocalSlack, with_bot: Callable[..., None]
 ) -> None:
-    strict.scopes.discard("channels:history")
+    strict.world.scopes.discard("channels:history")
 
     async def act(bot: SlackBot) -> None:
         root = strict.says("my loss is NaN")
@@ -325,7 +325,7 @@ async def test_a_rate_limit_is_waited_out(strict: LocalSlack, bot: SlackBot) -> 
 
 
 async def test_a_post_that_never_arrived_is_posted_again(strict: LocalSlack, bot: SlackBot) -> None:
-    for fault in (Fault(drop="before"), Fault(status=503)):
+    for fault in (Fault(drop=True), Fault(status=503)):
         strict.fault("chat.postMessage", fault)
         said = strict.says(f"<@U0BOT> {QUESTION}")
         await strict.until_said("Cause found", thread_ts=said.ts)

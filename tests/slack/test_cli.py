@@ -110,8 +110,8 @@ def test_the_program_answers_and_finishes_when_told_to_stop(
     data = copytree(knowledge_folder, tmp_path / "data")
     environment = {
         **os.environ,
-        "SLACK_BOT_TOKEN": strict.bot_token,
-        "SLACK_APP_TOKEN": strict.app_token,
+        "SLACK_BOT_TOKEN": strict.world.bot_token,
+        "SLACK_APP_TOKEN": strict.world.app_token,
         "TRAINMEDIC_SLACK_API_URL": strict.api_url,
         "TRAINMEDIC_DATA_DIR": str(data),
         "PYTHONPATH": str(ROOT),

@@ -43,7 +43,7 @@ async def test_files_of_the_whole_thread_are_read_once_each(strict: LocalSlack, 
     strict.says("<@U0BOT> why?", thread_ts=root.ts)
     reply = await strict.until_said("Cause found", thread_ts=root.ts)
     assert "train.sh:2:" in reply.shown
-    assert len(strict.downloads) == 1
+    assert len(strict.files.downloads) == 1
 
 
 NOT_READ: tuple[tuple[dict[str, Any], str], ...] = (
@@ -71,11 +71,11 @@ async def test_what_is_not_read_is_named_with_the_reason(strict: LocalSlack, one
     for number, (kind, reason) in enumerate(NOT_READ):
         name = "" if kind.get("mode") in ("tombstone", "hidden_by_limit") else f"file{number}.log ("
         assert f"{name}{reason}" in reply.shown
-    assert strict.leaks == []
+    assert strict.files.leaks == []
 
 
 async def test_a_permission_taken_away_meanwhile_is_noticed(strict: LocalSlack, bot: SlackBot) -> None:
-    strict.scopes.discard("files:read")
+    strict.world.scopes.discard("files:read")
     said = strict.says(ASKED, files=[strict.upload("train.sh", SCRIPT)])
     await strict.until_said("Slack sent its login page", thread_ts=said.ts)
     strict.refused("login_page", "files")

@@ -82,7 +82,7 @@ def test_a_forms_payload_is_an_object() -> None:
 @asynccontextmanager
 async def served(slack: LocalSlack, advisor: Advisor, folder: Path) -> AsyncIterator[str]:
     """The address of Slack's events on a service of its own."""
-    settings = settings_of(slack, folder, slack_app_token="", slack_signing_secret=slack.signing_secret)
+    settings = settings_of(slack, folder, slack_app_token="", slack_signing_secret=slack.world.signing_secret)
     service = SlackService(
         AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=threads)
     )
@@ -113,22 +113,20 @@ def test_only_what_is_signed_is_answered_over_http_and_a_retry_is_not(
 ) -> None:
     async def act() -> None:
         async with served(strict, advisor, tmp_path) as url:
-            verified = await strict.verify(url)
+            verified = await strict.post(url, {"type": "url_verification", "challenge": "local"})
             assert (verified.status, json.loads(verified.body)) == (200, {"challenge": "local"})
             wrong = await strict.post(url, {"type": "event_callback"}, secret="another")
             assert wrong.status == 401
             assert json.loads(wrong.body)["error"]["code"] == "wrong_signature"
             limited = await strict.post(url, {"type": "app_rate_limited", "minute_rate_limited": 1})
             assert limited.status == 200
-            strict.send_to(url)
             said = strict.says(f"<@U0BOT> {QUESTION}")
+            assert (await strict.post(url, said.deliveries[0].payload)).status == 200
             await strict.until_said("Cause found", thread_ts=said.ts)
-            for delivery in said.deliveries:
-                await strict.until_acked(delivery)
             again = await strict.post(url, said.deliveries[0].payload, headers={"X-Slack-Retry-Num": "1"})
             assert again.status == 200
             assert strict.count("chat.postMessage") == 1
-            await strict.until_acked(strict.command(QUESTION))
+            assert (await strict.post(url, form=strict.command(QUESTION).payload)).status == 200
             await strict.until_whispered("Cause found")
 
     asyncio.run(act())

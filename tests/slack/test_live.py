@@ -63,7 +63,7 @@ async def test_the_verdict_is_streamed_before_the_text_is_written(
     assert only_answer(strict, said.ts).ts == early.ts
     statuses = [card["status"] for card in final.blocks if card["type"] == "task_card"]
     assert statuses == ["complete", "complete"]
-    assert strict.statuses[-1]["status"] == "active"
+    assert strict.world.statuses[-1]["status"] == "active"
 
 
 class HeldPoster:
@@ -227,7 +227,7 @@ async def test_the_readers_stop_button_ends_the_answer(strict: LocalSlack, bot: 
     assert answerer.ended == 1
     [started] = strict.calls("chat.startStream")
     assert "recipient_user_id" not in started.args, "a direct message needs none"
-    assert strict.statuses[-1]["status"] == "active"
+    assert strict.world.statuses[-1]["status"] == "active"
     assert len([each for each in strict.replies(said.ts) if each.bot_id]) == 1
 
 

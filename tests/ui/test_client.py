@@ -186,14 +186,6 @@ def test_an_id_that_is_none_is_not_found_and_never_another_path(client: Client, 
     assert refused.value.code == "not_found"
 
 
-def test_a_refused_question_says_why_when_streamed_too(client: Client) -> None:
-    for call in (lambda: client.ask(""), lambda: list(client.stream(""))):
-        with pytest.raises(ServiceError) as refused:
-            call()
-        assert (refused.value.code, refused.value.status) == ("invalid_request", 400)
-        assert refused.value.trace_id
-
-
 def failure_of(call: Callable[[Client], object], *script: Respond) -> ServiceError:
     with Scripted(*script) as server, Client(server.url) as client, pytest.raises(ServiceError) as refused:
         call(client)
@@ -209,7 +201,10 @@ def stream(client: Client) -> object:
     return list(client.stream("loss is nan"))
 
 
-def test_an_error_of_the_service_is_told_whole() -> None:
+def test_an_error_of_the_service_is_told_whole(client: Client) -> None:
+    with pytest.raises(ServiceError) as refused:
+        list(client.stream(""))
+    assert (refused.value.code, refused.value.status, bool(refused.value.trace_id)) == ("invalid_request", 400, True)
     error = failure_of(Client.version, BUSY)
     assert (error.code, error.message, error.status) == ("timeout", "busy", 503)
     assert (error.hint, error.trace_id) == ("later", "t1")

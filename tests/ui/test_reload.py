@@ -370,13 +370,6 @@ def test_pages_that_change_meanwhile_are_answered_from_at_once_and_embedded_inst
     assert advisor.knowledge.index.manifest.id == embedding.names[1] != embedding.names[0]
 
 
-def test_a_whole_index_answers_until_that_of_changed_pages_is_whole(place: Place, hasty: None) -> None:
-    advisor = place.advisor()
-    place.write(1)
-    assert Reloader(place.settings, advisor).reload()
-    assert not advisor.knowledge.index.words_only
-
-
 def test_embedding_that_fails_is_named_and_tried_again(place: Place, hasty: None) -> None:
     advisor = place.advisor(at_once=True)
     embedding = Embedding(place, failures=1)

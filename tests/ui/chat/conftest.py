@@ -6,10 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.fake_model import FakeModel, Reply
+from tests.ui.chat.serving import PATIENCE_S, START_S, status_of, wait_until
 from trainmedic.service.storage.history import History
 
 ROOT = Path(__file__).parents[3]
-PATIENCE_S = 60.0
 WRITTEN = (
     "The loss is NaN because ",
     "`--vanilla_loss` meets a micro-batch of one [1]. ",
@@ -56,33 +53,13 @@ def serving(folder: Path, *arguments: str) -> Iterator[list[str]]:
     try:
         assert process.stdout is not None
         urls = [f"http://127.0.0.1:{port}" for port in process.stdout.readline().split()]
-        wait_until(lambda: all(status_of(f"{url}/") in (200, 401) for url in urls))
+        wait_until(lambda: all(status_of(f"{url}/") in (200, 401) for url in urls), START_S)
         yield urls
     finally:
         process.terminate()
         process.wait(PATIENCE_S)
         if process.stdout is not None:
             process.stdout.close()
-
-
-def status_of(url: str) -> int:
-    """The status of a GET, 0 where nothing listens yet."""
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": "text/html"})) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code
-    except OSError:
-        return 0
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    """Wait for something that no event tells of."""
-    end = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="session")

@@ -12,12 +12,40 @@ import argparse
 import socket
 import sys
 import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
 
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_app
+
+PATIENCE_S = 60.0
+START_S = 300.0
+"""A start takes ten seconds of a processor, which it may have to share with other tests."""
+
+
+def status_of(url: str) -> int:
+    """The status of a GET, 0 where nothing listens yet."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": "text/html"})) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+    except OSError:
+        return 0
+
+
+def wait_until(true: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
+    """Wait for something that no event tells of."""
+    end = time.monotonic() + patience_s
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def main() -> None:
@@ -33,11 +61,14 @@ def main() -> None:
         settings = Settings(data_dir=given.data_dir, model_base_url=model, api_keys=given.keys, model_restate=False)
         config = uvicorn.Config(build_app(settings), log_level="warning", timeout_graceful_shutdown=1)
         serving.append((uvicorn.Server(config), socket.create_server(("127.0.0.1", given.port))))
-    sys.stdout.write(" ".join(str(listening.getsockname()[1]) for _, listening in serving) + "\n")
+    ports = [listening.getsockname()[1] for _, listening in serving]
+    sys.stdout.write(" ".join(map(str, ports)) + "\n")
     sys.stdout.flush()
-    (last, listening), *others = reversed(serving)
-    for server, other in others:
+    *others, (last, listening) = serving
+    for (server, other), port in zip(others, ports, strict=False):
         threading.Thread(target=server.run, kwargs={"sockets": [other]}, daemon=True).start()
+        # The framework builds the pages of one service at a time.
+        wait_until(lambda port=port: status_of(f"http://127.0.0.1:{port}/") in (200, 401), START_S)
     last.run(sockets=[listening])
 
 

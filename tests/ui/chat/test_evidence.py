@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
-from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -112,28 +110,6 @@ def test_a_finding_that_no_cause_rests_on_is_folded_away_once_a_cause_is_found(a
     assert {each.status for each in unsure} <= {"cannot_tell"}
 
 
-def test_outside_of_the_field_the_page_says_what_to_send(advisor: Advisor) -> None:
-    answer, texts = asked(advisor, "how do I cook rice?")
-    html = evidence.panel(answer, texts, "zh")
-    assert answer.verdict == "not_in_kb"
-    assert words("en")["collect"] in html  # the question's language, whatever the page's
-    assert 'id="tm-patch"' not in html
-    assert 'id="tm-sources"' not in evidence.tail(answer, "zh")
-
-
-def test_a_patch_names_the_rules_that_it_clears_by_their_titles(advisor: Advisor) -> None:
-    example = examples("en")[0]
-    answer, texts = asked(advisor, example.question, *example.files)
-    html = evidence.panel(answer, texts, "en", advisor.knowledge.rules)
-    rechecked = re.search(r'<p class="tm-recheck">.*?</p>', html, re.DOTALL)
-    assert rechecked is not None
-    for name in next(finding.clears for finding in answer.findings if finding.patch):
-        rule = advisor.knowledge.rules.get(name)
-        assert rule is not None
-        assert escape(rule.title.get("en")) in rechecked[0]
-        assert f">{name}<" not in rechecked[0]
-
-
 def test_nothing_pasted_becomes_markup(advisor: Advisor) -> None:
     shown = "</code><img src=//evil.example>${z}{{z}}"
     command = str(examples("en")[0].files[0].content).replace("/data/feedback.jsonl", f"'{shown}'")
@@ -173,11 +149,6 @@ def test_a_long_line_is_cut_around_its_mark() -> None:
     (row,) = found.rows
     assert "".join(piece.text for piece in row.pieces if piece.mark) == "BAD"
     assert sum(len(piece.text) for piece in row.pieces) <= WIDEST + 2
-
-
-def test_a_text_that_is_gone_is_quoted_from_the_finding() -> None:
-    (found,) = excerpts([replace(span(7, 1, 5), text="--bf16")], {})
-    assert [(row.number, row.pieces[0].text) for row in found.rows] == [(7, "--bf16")]
 
 
 def plotted(*values: float, **fields: object) -> tuple[RunPlots, Plot]:

@@ -263,7 +263,7 @@ def test_a_long_queue_has_pages(client: Open, settings: Settings) -> None:
     assert ([len(each) for each in shown], shown[0] | shown[1], shown[2]) == ([20, 1, 20], ids, shown[0])
 
 
-def test_what_is_not_there_is_said_to_be_missing(client: Open, draft_id: str) -> None:
+def test_what_is_not_there_too_large_or_malformed_is_refused(client: Open, draft_id: str) -> None:
     curator = client()
     missing = curator.get("/review/no-such-draft")
     assert missing.status_code == 404
@@ -271,15 +271,10 @@ def test_what_is_not_there_is_said_to_be_missing(client: Open, draft_id: str) ->
     fields = hidden_fields(curator.get(f"/review/{draft_id}").text)
     assert curator.post("/review/no-such-draft/approve", data=fields).status_code == 404
     assert curator.post(f"/review/{draft_id}/delete", data=fields).status_code == 404
-
-
-def test_forms_that_are_too_large_or_malformed_are_refused(client: Open, draft_id: str) -> None:
-    curator = client()
-    fields = hidden_fields(curator.get(f"/review/{draft_id}").text)
     large = curator.post(f"/review/{draft_id}/edit", data=fields | {"text": "x" * 1_100_000})
     assert (large.status_code, words("en")["review_too_large"] in large.text) == (413, True)
-    assert curator.post(f"/review/{draft_id}/edit", content=b"&".join([b"token=x"] * 9)).status_code == 403
-    assert curator.post(f"/review/{draft_id}/edit", content=b"\xff\xfe").status_code == 403
+    for malformed in (b"&".join([b"token=x"] * 9), b"\xff\xfe"):
+        assert curator.post(f"/review/{draft_id}/edit", content=malformed).status_code == 403
 
 
 def test_questions_that_nothing_explains_are_listed_and_begin_a_draft(

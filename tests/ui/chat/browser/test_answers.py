@@ -11,7 +11,8 @@ import pytest
 from tests.fake_model import Reply
 from tests.test_run_diff import BAD, GOOD, log
 from tests.ui.chat.browser.conftest import Tab, broken, checked, opened
-from tests.ui.chat.conftest import WRITTEN, Served, wait_until
+from tests.ui.chat.conftest import WRITTEN, Served
+from tests.ui.chat.serving import wait_until
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.ui.chat.follow import applied
 from trainmedic.ui.chat.texts import examples, words
@@ -197,6 +198,17 @@ def test_a_vote_is_stored_with_its_reason_keeps_the_follow_ups_and_can_be_change
     assert EN["thanks_solved"] in kto.page.inner_text(".tm-feedback")
 
 
+def test_citations_of_an_earlier_answer_open_its_own_sources(kto: Tab) -> None:
+    first, title = kto.answered(), kto.page.inner_text("#tm-c1 .title")
+    kto.ask("How do I bake bread?")
+    kto.page.wait_for_function("id => document.querySelector('.tm-after')?.dataset.answer !== id", arg=first)
+    kto.answered()
+    kto.page.locator('#bot a[href="#tm-c1"]').first.click()
+    kto.page.wait_for_function("id => document.querySelector('.tm-ev').dataset.answer === id", arg=first)
+    kto.page.wait_for_function("document.activeElement.id === 'tm-c1'")
+    assert kto.page.inner_text("#tm-c1 .title") == title
+
+
 def test_a_slow_browser_ends_with_the_whole_answer_to_a_question_in_chinese(tab: Open) -> None:
     page = tab()
     page.open("/zh/")
@@ -260,7 +272,6 @@ def test_a_follow_up_sends_the_patched_file_and_the_finding_is_gone(
     page.open()
     page.page.click('[data-tm-example="fp16"]')
     first = page.answered()
-    title = page.page.inner_text("#tm-c1 .title")
     assert page.page.locator("#tm-rule-fp16-trainables-adam-eps").count() == 1
     with page.page.expect_request(lambda request: first in (request.post_data or "")):
         page.page.click('[data-tm-follow="patch"]')
@@ -278,11 +289,6 @@ def test_a_follow_up_sends_the_patched_file_and_the_finding_is_gone(
           const top = rows[rows.length - 1].getBoundingClientRect().top - wrap.getBoundingClientRect().top;
           return Math.abs(top - 8) < 4 || wrap.scrollTop >= wrap.scrollHeight - wrap.clientHeight - 2; }"""
     )
-    # A citation of the earlier answer opens its own source.
-    page.page.locator('#bot a[href="#tm-c1"]').first.click()
-    page.page.wait_for_function("id => document.querySelector('.tm-ev').dataset.answer === id", arg=first)
-    page.page.wait_for_function("document.activeElement.id === 'tm-c1'")
-    assert page.page.inner_text("#tm-c1 .title") == title
 
 
 def test_a_missing_fact_is_asked_for_and_its_button_begins_the_answer(tab: Open) -> None:

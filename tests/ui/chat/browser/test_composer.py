@@ -9,7 +9,8 @@ import pytest
 
 from tests.fake_model import Reply
 from tests.ui.chat.browser.conftest import Tab
-from tests.ui.chat.conftest import Served, serving, status_of
+from tests.ui.chat.conftest import Served, serving
+from tests.ui.chat.serving import status_of
 from trainmedic.ui.chat.texts import examples, words
 
 Open = Callable[..., Tab]
@@ -177,8 +178,8 @@ def test_a_restarted_server_is_noticed_and_the_question_is_sent_again_to_a_serve
         assert "second-key" not in cookie["value"]
         page.open()
         page.attach(("a.log", LOG))
-    page.page.fill("#tm-question textarea", "KTO loss is nan")
-    wait_for_notice(page, EN["offline"])
+        page.page.fill("#tm-question textarea", "KTO loss is nan")
+        page.page.wait_for_timeout(300)
     page.page.press("#tm-question textarea", "Enter")
     wait_for_notice(page, EN["offline_sent"])
     page.page.click(".tm-alert button")
@@ -187,6 +188,8 @@ def test_a_restarted_server_is_noticed_and_the_question_is_sent_again_to_a_serve
         bubble = page.page.inner_text("#bot .user-row")
         assert "KTO loss is nan" in bubble
         assert "a.log" in bubble
+    page.page.fill("#tm-question textarea", "and then")
+    wait_for_notice(page, EN["offline"])
 
 
 def test_nothing_an_unreadable_file_and_too_many_files_are_refused_beside_the_input(tab: Open) -> None:
