@@ -253,9 +253,10 @@ def test_administrators_log_in_with_their_key(keys: str, client: Open, draft_id:
 
 
 def test_a_long_queue_has_pages(client: Open, settings: Settings) -> None:
-    texts = (f"# Incident {number}\n\nIt failed {'again ' * number}in run {number}.\n" for number in range(21))
-    raws = [Raw(origin=f"{number}.md", content=text, format="markdown") for number, text in enumerate(texts)]
-    build(raws, drafts_folder(settings))
+    for number in range(21):
+        text = f"# Incident {number}\n\nIt failed {'again ' * number}in run {number}.\n"
+        raw = Raw(origin=f"{number}.md", content=text, format="markdown")
+        build([raw], drafts_folder(settings), source=str(number))
     curator = client()
     ids = {draft.id for draft in load_drafts(drafts_folder(settings))}
     pages = [curator.get(f"/review/{query}").text for query in ("", "?from=20", "?from=x")]
