@@ -55,7 +55,7 @@ NOT_READ: tuple[tuple[dict[str, Any], str], ...] = (
     ({"claims": 50_000_000}, "larger than 1 MiB"),
     ({"repeat": 600, "claims": 10}, "larger than 1 MiB"),
     ({"elsewhere": True}, "login page"),
-    ({"content": "<!DOCTYPE html><html>sign in</html>"}, "login page"),
+    ({"content": "<!DOCTYPE html><html>sign in</html>", "name": "train.log"}, "login page"),
     ({"mode": "tombstone"}, "deleted"),
     ({"mode": "hidden_by_limit"}, "hidden by the workspace's plan"),
 )
@@ -65,11 +65,12 @@ async def test_what_is_not_read_is_named_with_the_reason(strict: LocalSlack, one
     files: list[SlackFile] = []
     for number, (kind, _) in enumerate(NOT_READ):
         given: dict[str, Any] = {"content": SCRIPT * 20, **kind}
-        files.append(strict.upload(f"file{number}.log", given.pop("content"), **given))
+        files.append(strict.upload(given.pop("name", f"thing{number}"), given.pop("content"), **given))
     said = strict.says(ASKED, files=files)
     reply = await strict.until_said("Not read:", thread_ts=said.ts)
     for number, (kind, reason) in enumerate(NOT_READ):
-        name = "" if kind.get("mode") in ("tombstone", "hidden_by_limit") else f"file{number}.log ("
+        gone = kind.get("mode") in ("tombstone", "hidden_by_limit")
+        name = "" if gone else f"{kind.get('name', f'thing{number}')} ("
         assert f"{name}{reason}" in reply.shown
     assert strict.files.leaks == []
 

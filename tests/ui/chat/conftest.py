@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.fake_model import FakeModel, Reply
-from tests.ui.chat.serving import PATIENCE_S, START_S, status_of, wait_until
+from tests.ui.chat.serving import PATIENCE_S, START_S, is_up, wait_until
 from trainmedic.service.storage.history import History
 
 ROOT = Path(__file__).parents[3]
@@ -53,7 +53,7 @@ def serving(folder: Path, *arguments: str) -> Iterator[list[str]]:
     try:
         assert process.stdout is not None
         urls = [f"http://127.0.0.1:{port}" for port in process.stdout.readline().split()]
-        wait_until(lambda: all(status_of(f"{url}/") in (200, 401) for url in urls), START_S)
+        wait_until(lambda: all(map(is_up, urls)), START_S)
         yield urls
     finally:
         process.terminate()

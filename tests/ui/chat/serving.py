@@ -16,6 +16,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -38,6 +39,11 @@ def status_of(url: str) -> int:
             return error.code
     except OSError:
         return 0
+
+
+def is_up(url: str) -> bool:
+    """Whether the pages of a service are there."""
+    return status_of(f"{url}/") in (200, 401)
 
 
 def wait_until(true: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
@@ -68,7 +74,7 @@ def main() -> None:
     for (server, other), port in zip(others, ports, strict=False):
         threading.Thread(target=server.run, kwargs={"sockets": [other]}, daemon=True).start()
         # The framework builds the pages of one service at a time.
-        wait_until(lambda port=port: status_of(f"http://127.0.0.1:{port}/") in (200, 401), START_S)
+        wait_until(partial(is_up, f"http://127.0.0.1:{port}"), START_S)
     last.run(sockets=[listening])
 
 

@@ -180,7 +180,7 @@ def test_a_vote_is_stored_with_its_reason_keeps_the_follow_ups_and_can_be_change
 
     def stored() -> tuple[str, str] | None:
         found = served.history.feedback(answer_id)
-        return found and (found.reaction, found.reason)
+        return (found.reaction, found.reason) if found else None
 
     kto.page.dblclick('[data-tm-vote="down"]')
     kto.page.wait_for_selector("[data-tm-reason]")
