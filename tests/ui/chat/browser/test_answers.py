@@ -216,7 +216,7 @@ def test_a_slow_browser_ends_with_the_whole_answer_to_a_question_in_chinese(tab:
     chips = page.page.locator("#tm-chips-box .tm-chip").all_inner_texts()
     assert [chip.split("\n")[0] for chip in chips] == [file.name for file in FP16.files]
     assert ZH["kinds"]["log"] in chips[2]
-    page.page.context.new_cdp_session(page.page).send("Emulation.setCPUThrottlingRate", {"rate": 6})
+    page.page.context.new_cdp_session(page.page).send("Emulation.setCPUThrottlingRate", {"rate": 4})
     page.ask(FP16.question)
     page.answered()
     assert page.page.inner_text("#bot .prose h2").startswith(ZH["verdict_answered"])

@@ -63,7 +63,7 @@ def test_files_are_added_by_button_keyboard_drop_and_paste_and_taken_away(tab: O
     with page.page.expect_file_chooser():
         page.page.focus("#tm-question .upload-button")
         page.page.keyboard.press("Enter")
-    drop(page, "c.log", ".tm-hello")
+    drop(page, "c.log", "#tm-question textarea")
     assert page.page.evaluate("window.zone")
     wait_for_names(page, "a.log", "b.log", "c.log")
     page.page.click("[data-tm-drop] >> nth=1")
