@@ -16,6 +16,7 @@ import pytest
 from tests.every_case import every_case
 from tests.incidents import KTO_SINGLE
 from tests.ui.chat.conftest import Served
+from tests.ui.chat.serving import wait_until
 from trainmedic.ui.chat.guard import KEPT_S, CallGuard, RefusedCall, call_of, is_uploaded, sweep
 
 DIGEST = "0" * 63 + "a"
@@ -102,7 +103,7 @@ def test_the_same_file_of_two_users_is_read_by_both_and_then_gone(page: Page) ->
     assert "openrlhf-kto-vanilla-loss-single-class" in page.ask("user-one", "kto loss is nan", first)
     assert os.path.exists(first)
     assert "openrlhf-kto-vanilla-loss-single-class" in page.ask("user-two", "kto loss is nan", second)
-    assert not os.path.exists(first)
+    wait_until(lambda: not os.path.exists(first))
 
 
 @every_case("call", ["run/submitted", "api/predict", "call/submitted", "component_server", "vibe-edit"])
