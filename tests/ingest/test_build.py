@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import pkgutil
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.ingest.reading import build
-from trainmedic.ingest import sources
-from trainmedic.ingest.drafts.copies import containment, shingles
 from trainmedic.ingest.drafts.store import load_drafts
 from trainmedic.ingest.items import Failure, Options, Raw
-from trainmedic.ingest.sources import names, source
+from trainmedic.ingest.sources import source
 from trainmedic.kb.pages.case import load_cases
 
 TEXT = """TRL 训练奖励模型 loss 为 nan
@@ -104,17 +101,6 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path: Path) -> None:
 def test_a_file_that_is_no_text_is_a_failure_with_its_reason(tmp_path: Path, data: bytes, reason: str) -> None:
     (tmp_path / "x.txt").write_bytes(data)
     assert list(source("folder")(Options(location=str(tmp_path / "x.txt")))) == [Failure(origin="x.txt", reason=reason)]
-
-
-def test_every_source_is_an_entry_point() -> None:
-    assert {module.name for module in pkgutil.iter_modules(sources.__path__)} <= set(names())
-    assert all(callable(source(name)) for name in names())
-
-
-def test_containment_is_measured_on_the_shorter_text() -> None:
-    short, long = shingles("loss is nan at step 2"), shingles("my loss is nan at step 2 on eight cards")
-    assert containment(short, long) == 1.0
-    assert containment(frozenset(), long) == 0.0
 
 
 def test_an_edited_article_replaces_its_own_draft(tmp_path: Path) -> None:

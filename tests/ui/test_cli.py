@@ -26,7 +26,6 @@ from tests.live import Live
 from tests.store.endpoint import Endpoint
 from tests.store.knowledge import HashEmbedder, cases, glossary, rules
 from trainmedic.kb import plugins
-from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.store import index as store
 from trainmedic.kb.store.build import prebuild
 from trainmedic.service.advisor import Advisor
@@ -618,22 +617,6 @@ def test_serve_answers_until_it_is_told_to_stop(server: tuple[subprocess.Popen[b
     assert out == b""
     assert f"http://127.0.0.1:{port}".encode() in err
     assert b"Traceback" not in err
-
-
-def test_errors_of_ours_have_a_message_and_an_exit_code(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-
-    class Damaged(TrainmedicError):
-        code = "damaged"
-        kind = "unavailable"
-
-    def fail(*_: object) -> None:
-        raise Damaged("the pages are gone", hint="install again")
-
-    monkeypatch.setattr("trainmedic.kb.pages.rule.load_rules", fail)
-    assert main(["kb", "list"]) == FAILED
-    assert capsys.readouterr().err == "trainmedic: the pages are gone (install again)\n"
 
 
 def test_a_port_that_is_taken_is_one_line_before_anything_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:

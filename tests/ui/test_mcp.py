@@ -123,19 +123,6 @@ def test_a_diagnosis_is_the_answer_of_every_other_channel(advisor: Advisor, inci
     in_process(advisor, use, mode)
 
 
-def test_a_check_is_the_rules_alone(advisor: Advisor) -> None:
-    async def use(client: Client) -> None:
-        sent = {"attachments": [{"name": "t.sh", "content": KTO_SINGLE}], "language": "zh"}
-        got = content(await client.call_tool("check_config", sent))
-        (finding,) = [each for each in got["findings"] if each["rule_id"] == RULE]
-        assert finding["status"] == "fired"
-        assert finding["evidence"][0]["attachment"] == "t.sh"
-        assert any("\u4e00" <= character <= "\u9fff" for character in finding["message"])
-        assert got["framework"] == "openrlhf"
-
-    in_process(advisor, use)
-
-
 def test_what_search_finds_can_be_read(advisor: Advisor) -> None:
     async def use(client: Client) -> None:
         sent = {"query": "KTO loss nan", "framework": "openrlhf", "top_k": 3, "language": "zh"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from html import unescape
 from pathlib import Path
 
@@ -71,9 +72,8 @@ def client(advisor: Advisor, settings: Settings) -> Iterator[Open]:
     opened: list[TestClient] = []
     database = open_database("sqlite://")
 
-    def of(
-        host: tuple[str, int] = HERE, *, keys: str = "", admin_keys: str = "", audit_log: AuditLog | None = None
-    ) -> TestClient:
+    @cache
+    def app_of(keys: str, admin_keys: str, audit_log: AuditLog | None) -> FastAPI:
         secured = settings.model_copy(update={"api_keys": SecretStr(keys), "admin_keys": SecretStr(admin_keys)})
         app: FastAPI = create_app(advisor, secured)
         context = AppContext(
@@ -84,9 +84,14 @@ def client(advisor: Advisor, settings: Settings) -> Iterator[Open]:
             gate=Gate(secured, Access(secured, None, SessionStore(database)), audit_log=audit_log),
         )
         app.router.routes.append(LastMount("/", Shell(context, lambda _: FastAPI()), app))
-        made = TestClient(app, follow_redirects=False, client=host, headers=PAGE)
-        opened.append(made)
-        return made
+        return app
+
+    def of(
+        host: tuple[str, int] = HERE, *, keys: str = "", admin_keys: str = "", audit_log: AuditLog | None = None
+    ) -> TestClient:
+        app = app_of(keys, admin_keys, audit_log)
+        opened.append(TestClient(app, follow_redirects=False, client=host, headers=PAGE))
+        return opened[-1]
 
     yield of
     for made in opened:

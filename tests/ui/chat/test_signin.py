@@ -127,6 +127,11 @@ def serve(advisor: Advisor, engine: Engine, **changes: Any) -> TestClient:
     return TestClient(app, base_url=HOME, follow_redirects=False)
 
 
+def another(browser: TestClient) -> TestClient:
+    """A second browser at the same service."""
+    return TestClient(browser.app, base_url=HOME, follow_redirects=False)
+
+
 def oidc(provider: Provider, **changes: Any) -> dict[str, Any]:
     return {
         "oidc_issuer": provider.url,
@@ -179,7 +184,8 @@ def attributes(cookie: str) -> set[str]:
 def test_groups_decide_who_is_admitted_and_who_administers(
     provider: Provider, advisor: Advisor, engine: Engine
 ) -> None:
-    chief, guest = serve(advisor, engine, **oidc(provider)), serve(advisor, engine, **oidc(provider))
+    chief = serve(advisor, engine, **oidc(provider))
+    guest = another(chief)
     chief.get(provider.authorize(chief.get("/auth/login").headers["location"], "chief"))
     assert chief.get("/review", headers=PAGE).status_code == 307
     refused = guest.get(provider.authorize(guest.get("/auth/login").headers["location"], "guest"))
@@ -191,7 +197,8 @@ def test_groups_decide_who_is_admitted_and_who_administers(
 def test_an_answer_of_the_provider_works_only_in_the_browser_that_asked_and_only_once(
     provider: Provider, advisor: Advisor, engine: Engine
 ) -> None:
-    browser, other = serve(advisor, engine, **oidc(provider)), serve(advisor, engine, **oidc(provider))
+    browser = serve(advisor, engine, **oidc(provider))
+    other = another(browser)
     back = provider.authorize(browser.get("/auth/login").headers["location"], "alice")
     assert other.get(back).status_code == 403, "the answer was accepted in another browser"
     before = provider.tokens
@@ -255,7 +262,8 @@ def session_of(browser: TestClient) -> dict[str, str]:
 def test_a_session_ends_with_the_secret_that_opened_it(advisor: Advisor, engine: Engine) -> None:
     keys = KeyStore(engine)
     key, leaked = keys.new("alice", "ask")
-    thief, owner = serve(advisor, engine), serve(advisor, engine)
+    thief = serve(advisor, engine)
+    owner = another(thief)
     thief.post("/login", data={"key": leaked})
     _, fresh = keys.rotate(key.id, timedelta())
     owner.post("/login", data={"key": fresh})
