@@ -75,7 +75,7 @@ def served(data_folder: Path) -> Iterator[Served]:
     """The service with a model that writes `WRITTEN`, and without one."""
     with (
         FakeModel(Reply(*WRITTEN, between_s=0.02)) as model,
-        serving(data_folder, "--model", model.url, "--model", "") as (url, plain),
+        serving(data_folder, "--model", "", "--model", model.url) as (plain, url),
     ):
         history = History(f"sqlite:///{data_folder / 'history.sqlite3'}")
         yield Served(url=url, plain=plain, history=history, model=model)
