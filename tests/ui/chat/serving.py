@@ -3,8 +3,8 @@
     python -m tests.ui.chat.serving DATA_DIR [--model URL ...] [--keys KEYS] [--port PORT]
 
 Prints its ports on the first line, one for each model. Everything is the real thing; the model is whatever listens at
-URL, and there is none where that is empty. Uploads are deleted by the last service alone: the framework takes the folder
-of its uploads from the environment of the process.
+URL, and there is none where that is empty. Uploads are deleted by the last service alone: the framework takes their
+folder from the environment of the process.
 """
 
 from __future__ import annotations
