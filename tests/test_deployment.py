@@ -71,6 +71,10 @@ def test_the_chart_renders_to_objects_that_kubernetes_accepts(values: Mapping[st
     objects = rendered(values)
     kinds = {item["kind"] for item in objects}
     assert {"Deployment", "Service", "NetworkPolicy"} <= kinds
+    if values is EVERYTHING:
+        templates = {path.stem for path in (CHART / "templates").glob("*.yaml")}
+        assert {kind.lower() for kind in kinds - {"ConfigMap"}} <= templates
+        assert len(kinds) == len(templates)
     for item in objects:
         if item["apiVersion"].startswith("monitoring.coreos.com/"):
             assert item["metadata"]["name"] == "trainmedic"
@@ -79,23 +83,27 @@ def test_the_chart_renders_to_objects_that_kubernetes_accepts(values: Mapping[st
 
 
 @every_case(
-    "values",
+    ("values", "why"),
     [
-        {"replicass": 2},
-        {"replicas": 0},
-        {"secret": {"settings": ["admin_keys"]}},
-        {"secret": {"settings": ["api_keys", "public_url"]}},
-        {"settings": {"Bad": 1}},
-        {"settings": {"histori_days": 1}},
-        {"settings": {"model_api_key": "sk-1"}},
-        {"settings": {"rate_limit_storage": "redis://:password@redis"}},
-        {"settings": {"vector_store": "postgres:postgresql://u:password@h/x"}},
-        {"image": {"repository": "trainmedic", "digest": "latest"}},
+        ({"replicass": 2}, ""),
+        ({"replicas": 0}, ""),
+        ({"secret": {"settings": ["admin_keys"]}}, ""),
+        ({"secret": {"settings": ["api_keys", "public_url"]}}, ""),
+        ({"settings": {"histori_days": 1}}, ""),
+        ({"settings": {"model_api_key": "sk-1"}}, ""),
+        ({"settings": {"rate_limit_storage": "redis://:password@redis"}}, ""),
+        ({"settings": {"vector_store": "postgres:postgresql://u:password@h/x"}}, ""),
+        ({"image": {"repository": "trainmedic", "digest": "latest"}}, ""),
+        ({"autoscaling": {"enabled": True, "minReplicas": 7}}, r"minReplicas is above autoscaling\.maxReplicas"),
+        ({"secret": {"settings": ["api_keys"]}}, "several replicas need PostgreSQL"),
+        ({"persistence": {"accessModes": ["ReadWriteOnce"]}}, "several replicas share one volume"),
     ],
 )
-def test_a_value_that_the_chart_does_not_know_is_refused(values: Mapping[str, Any]) -> None:
+def test_values_that_the_chart_does_not_know_or_that_cannot_be_together_are_refused(
+    values: Mapping[str, Any], why: str
+) -> None:
     errors = pytest.importorskip("helm_python.errors")
-    with pytest.raises(errors.HelmError):
+    with pytest.raises(errors.HelmError, match=why or None):
         rendered(values)
 
 
@@ -137,10 +145,18 @@ def test_annotations_labels_and_selectors_are_strings() -> None:
     pod = objects["Deployment"]["spec"]["template"]
     assert pod["metadata"]["annotations"] == {"a": "b", "port": "8000"}
     assert pod["spec"]["nodeSelector"] == {"a": "b", "gpu": "false"}
+    assert objects["ServiceMonitor"]["metadata"]["labels"]["release"] == "prometheus"
+    sources = objects["NetworkPolicy"]["spec"]["ingress"][0]["from"]
+    assert sources[0] == {"namespaceSelector": {}}
+    assert sources[1]["namespaceSelector"]["matchExpressions"][0]["values"] == ["ingress-nginx", "monitoring"]
 
 
-def test_the_service_is_reached_on_the_port_of_its_settings() -> None:
+def test_port_image_and_further_volumes_are_those_of_the_values() -> None:
     assert container_of({"settings": {"port": 9000}})["ports"] == [{"name": "http", "containerPort": 9000}]
+    digest = f"sha256:{'0f' * 32}"
+    assert container_of({"image": {"repository": "r/t", "digest": digest}})["image"] == f"r/t@{digest}"
+    assert {"name": "platform", "mountPath": "/platform", "readOnly": True} in container_of(EVERYTHING)["volumeMounts"]
+    assert "platform" in [volume["name"] for volume in pod_of(EVERYTHING)["spec"]["volumes"]]
 
 
 @every_case(("timeout", "grace"), [(30, 45), (119.5, 135), ("60", 75)])
@@ -165,32 +181,6 @@ def test_replicas_count_requests_together_unless_the_settings_say_where() -> Non
     assert [value for name, value in variables_of(named) if name.startswith("RATE")] == ["memory"]
     in_secret = {"secret": {"settings": ["api_keys", "database_url", "rate_limit_storage"]}}
     assert [name for name, _ in variables_of(in_secret) if name.startswith("RATE")] == ["RATE_LIMIT_STORAGE_FILE"]
-
-
-def test_an_autoscaler_with_more_replicas_at_least_than_at_most_is_refused() -> None:
-    errors = pytest.importorskip("helm_python.errors")
-    with pytest.raises(errors.HelmError, match=r"minReplicas is above autoscaling\.maxReplicas"):
-        rendered({"autoscaling": {"enabled": True, "minReplicas": 7}})
-
-
-def test_several_replicas_without_a_database_are_refused() -> None:
-    errors = pytest.importorskip("helm_python.errors")
-    with pytest.raises(errors.HelmError, match="several replicas need PostgreSQL"):
-        rendered({"secret": {"settings": ["api_keys"]}})
-
-
-def test_several_replicas_with_a_volume_that_one_node_holds_are_refused() -> None:
-    errors = pytest.importorskip("helm_python.errors")
-    with pytest.raises(errors.HelmError, match="several replicas share one volume"):
-        rendered({"persistence": {"accessModes": ["ReadWriteOnce"]}})
-    assert rendered({"persistence": {"accessModes": ["ReadWriteOnce"], "existingClaim": "shared"}})
-
-
-def test_the_namespaces_of_the_ingress_controller_and_of_prometheus_are_admitted() -> None:
-    (policy,) = [item for item in rendered(EVERYTHING) if item["kind"] == "NetworkPolicy"]
-    sources = policy["spec"]["ingress"][0]["from"]
-    assert sources[0] == {"namespaceSelector": {}}
-    assert sources[1]["namespaceSelector"]["matchExpressions"][0]["values"] == ["ingress-nginx", "monitoring"]
 
 
 def test_helm_finds_nothing_to_complain_about() -> None:
@@ -323,19 +313,13 @@ def alert(name: str) -> dict[str, Any]:
 def test_one_release_hides_no_other() -> None:
     aggregation = re.compile(r"\b(?:sum|min|max|count|group|avg)\b(?! by \(namespace, job\b)")
     assert [rule["expr"] for rule in rules() if aggregation.search(rule["expr"])] == []
+    assert "trainmedic_memory_bytes" in alert("TrainmedicMemory")["expr"], "which counts the readers"
 
 
 def test_what_asks_for_health_and_figures_is_no_request_that_could_be_refused() -> None:
     selectors = re.findall(r"trainmedic_requests_total\{([^}]*)\}", alert("TrainmedicRefusesRequests")["expr"])
     assert len(selectors) == 2
     assert all('route!~"/livez|/readyz|/metrics"' in selector for selector in selectors)
-
-
-def test_a_service_without_an_error_has_a_level_all_the_same() -> None:
-    panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
-    (panel,) = [panel for panel in panels if panel["title"] == "API requests without a server error"]
-    # Nothing has a series of errors before the first one.
-    assert re.match(r"1 - \(sum\(.*5.*\) or vector\(0\)\) / sum\(", panel["targets"][0]["expr"])
 
 
 Series = Mapping[str, str]
@@ -476,16 +460,14 @@ def test_systemd_accepts_the_unit_and_calls_it_well_confined(tmp_path: Path) -> 
         assert copy.name not in done.stderr
 
 
-def test_what_the_unit_sets_are_settings() -> None:
-    lines = re.findall(r"^Environment=.+$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
-    named = re.findall(r"\bTRAINMEDIC_[A-Z_]+(?==)", "\n".join(lines))
-    assert named
-    unknown_variables(dict.fromkeys(named, "x"))
-
-
-def test_what_the_page_sets_are_settings() -> None:
-    page = (ROOT / "docs" / "run" / "deployment.md").read_text(encoding="utf-8")
-    unknown_variables({name: "x" for name in re.findall(r"\bTRAINMEDIC_[A-Z_]+(?==)", page)})
+def test_what_the_unit_and_the_page_set_are_settings() -> None:
+    unit, page = UNIT.read_text(encoding="utf-8"), (ROOT / "docs" / "run" / "deployment.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^Environment=.+$", unit, re.MULTILINE)
+    for text in ("\n".join(lines), page):
+        named = re.findall(r"\bTRAINMEDIC_[A-Z_]+(?==)", text)
+        assert named
+        unknown_variables(dict.fromkeys(named, "x"))
+    assert "\nOOMPolicy=continue\n" in unit, "a reader that is killed for its memory does not end the unit"
 
 
 def test_the_bundle_is_installed_into_a_folder_named_from_where_one_is(tmp_path: Path) -> None:
