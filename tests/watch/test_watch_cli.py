@@ -164,12 +164,12 @@ def none_ignored() -> None:
 class Watched:
     """A watched command in a process group of its own."""
 
-    def __init__(self, folder: Path, seconds: float = 60.0) -> None:
+    def __init__(self, folder: Path, *before: str, seconds: float = 60.0) -> None:
         program = folder / "steady.py"
         program.write_text(STEADY, encoding="utf-8")
         self.mark = folder / "mark"
         self.mark.touch()
-        watch = [sys.executable, "-c", START, "watch", "--language", "en", "--"]
+        watch = [*before, sys.executable, "-c", START, "watch", "--language", "en", "--"]
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         self.process = subprocess.Popen(
             [*watch, sys.executable, str(program), str(self.mark), str(seconds)],
@@ -211,7 +211,7 @@ def test_every_signal_reaches_the_run_once_and_the_exit_code_is_the_runs(
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_run_survives_its_watcher(tmp_path: Path, number: signal.Signals) -> None:
-    run = Watched(tmp_path, 2.0)
+    run = Watched(tmp_path, seconds=2.0)
     run.process.send_signal(number)
     assert run.noted(1) == ["finished"]
     (out,) = tmp_path.glob("trainmedic-watch-*/stdout")
