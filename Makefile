@@ -15,6 +15,9 @@ FAST := tests/parse tests/rules tests/cases tests/frameworks tests/glossary test
 COVERING := tests/parse tests/rules tests/mechanisms tests/defects tests/test_mask.py tests/test_identities.py tests/test_run_diff.py \
   tests/service/test_verify.py
 
+# The tests start hundreds of processes, each of which would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help install serve wheel bundle secrets test test-rest test-fast coverage test-vllm test-deployment test-load lint types format bench clean
 .DEFAULT_GOAL := help
 

@@ -137,12 +137,12 @@ def deep() -> Iterator[Bad]:
 
 def large() -> Iterator[Bad]:
     """What goes on and on."""
-    yield bad("ten thousand flags", ("t.sh", KTO + "".join(f" --flag{n} {n}" for n in range(10_000))))
-    yield bad("one flag ten thousand times", ("t.sh", KTO + " --beta 0.1" * 10_000))
+    yield bad("thousands of flags", ("t.sh", KTO + "".join(f" --flag{n} {n}" for n in range(4_000))))
+    yield bad("one flag thousands of times", ("t.sh", KTO + " --beta 0.1" * 4_000))
     yield bad("a line of a megabyte", ("t.sh", f"{KTO} --save_path {'a' * 1_000_000}"))
     yield bad("a log line of a megabyte", ("a.log", "loss: nan " * 100_000))
-    yield bad("ten thousand commands", ("t.sh", "python train.py --a 1\n" * 10_000))
-    yield bad("ten thousand code blocks", question="```yaml\na: 1\n```\n" * 10_000)
+    yield bad("thousands of commands", ("t.sh", "python train.py --a 1\n" * 4_000))
+    yield bad("thousands of code blocks", question="```yaml\na: 1\n```\n" * 4_000)
     yield bad("fifty thousand fences", question="```\n" * 50_000)
     yield bad("fifteen configurations", *fifteen(), rules=("openrlhf-kto-vanilla-loss-single-class",))
     yield bad("seventy attachments", *((f"{n}.txt", "x") for n in range(70)), problems=("too_many",))
@@ -155,7 +155,7 @@ def large() -> Iterator[Bad]:
 
 def numbers() -> Iterator[Bad]:
     """Numbers that no machine holds."""
-    for key in ("micro_train_batch_size", "train_batch_size", "learning_rate", "zero_stage", "beta", "max_len"):
+    for key in ("micro_train_batch_size", "learning_rate", "zero_stage"):
         yield bad(f"{key} of five thousand digits", ("t.sh", f"{KTO} --{key} {DIGITS} --{key} -{DIGITS}"))
         yield bad(f"{key} beyond all bounds", ("t.sh", f"{KTO} --{key} 1e999999"))
     yield bad("three hundred and fifty digits", ("t.sh", f"{KTO} --learning_rate {'9' * 350}"))

@@ -27,11 +27,6 @@ def rendered(values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     return [item for path in manifests for item in yaml.safe_load_all(texts[path]) if item]
 
 
-def notes(values: Mapping[str, Any]) -> str:
-    """What Helm prints after an installation."""
-    return next(text for path, text in _texts(values).items() if path.endswith("NOTES.txt"))
-
-
 def _texts(values: Mapping[str, Any]) -> Mapping[str, str]:
     """The rendered templates by their path."""
     helm = pytest.importorskip("helm_python.chart")

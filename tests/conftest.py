@@ -7,31 +7,36 @@ import gc
 import os
 import shutil
 import socket
+import ssl
 import tempfile
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import distribution
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import fastapi.routing
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage import database
 from trainmedic.service.storage.database import engine_of
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.memory import Memory
+from trainmedic.service.storage.migrations import HEAD, VERSION_TABLE, migrate
 from trainmedic.ui.loading import load_knowledge, prebuild
 
 # The same examples every time. `HYPOTHESIS_PROFILE=ci` tries many, `fast` a few; to search on:
 # --hypothesis-profile=default
-for profile, examples in (("fast", 5), ("dev", 25), ("ci", 60)):
+for profile, examples in (("fast", 5), ("dev", 12), ("ci", 60)):
     hypothesis_settings.register_profile(
         profile,
         max_examples=examples,
@@ -42,6 +47,36 @@ for profile, examples in (("fast", 5), ("dev", 25), ("ci", 60)):
         suppress_health_check=[HealthCheck.too_slow],
     )
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+# Every HTTP client reads the authorities of the machine, which takes longer than the requests that tests make with it.
+ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
+
+# The fields of responses are the same for every application of a process, and making them takes most of its making.
+fastapi.routing.create_model_field = cache(fastapi.routing.create_model_field)  # type: ignore[attr-defined]
+
+
+@cache
+def _current_schema() -> tuple[str, ...]:
+    """The statements that make an empty SQLite database what the migrations make of it."""
+    engine = engine_of("sqlite://")
+    migrate(engine)
+    with engine.connect() as connection:
+        texts = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").scalars()
+        return *texts, f"INSERT INTO {VERSION_TABLE} VALUES ('{HEAD}')"
+
+
+def _made_or_migrated(engine: Engine) -> None:
+    """As `migrate` does, without alembic for a new SQLite database: tests open thousands of them."""
+    if engine.dialect.name == "sqlite":
+        with engine.begin() as connection:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            if connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar() == 0:
+                for statement in _current_schema():
+                    connection.exec_driver_sql(statement)
+    migrate(engine)
+
+
+database.migrate = _made_or_migrated  # type: ignore[attr-defined]
 
 ROOT = Path(__file__).parent.parent
 LOCK = ROOT / ".cache" / "index.lock"

@@ -23,7 +23,6 @@ from trainmedic.service.llm.chat import ChatModel, ModelOptions
 NAME = "fake-7b"
 PATIENCE_S = 10.0
 """How long a test waits for something that is about to happen."""
-PATHS = ("/v1/models", "/v1/chat/completions", "/tokenize")
 REASONING = "reasoning_content"
 End = Literal["done", "cut", "hold", "unfinished"]
 

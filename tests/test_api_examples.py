@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.every_case import every_case
 from tests.incidents import KTO_SINGLE, SWIFT_LOG
 from tests.live import Live
 from tests.openai_app import openai_app
@@ -152,16 +153,13 @@ def test_the_programs_of_the_python_page_print_what_it_says(
     assert matches([line for line in printed if line], [line for line in done.stdout.splitlines() if line]), done.stdout
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("shown", "printed", "same"),
     [
-        (["a", "..."], ["a", "b", "c"], True),
-        (["a", "...", "c"], ["a", "c"], True),
-        (["a", "...", "d"], ["a", "b", "c"], False),
-        (["a"], ["a", "b"], False),
-        (["a", "b"], ["a"], False),
+        (["a", "..."], ["a", "b", "c"], True), (["a", "...", "c"], ["a", "c"], True),
+        (["a", "...", "d"], ["a", "b", "c"], False), (["a"], ["a", "b"], False), (["a", "b"], ["a"], False),
         ([], ["a"], False),
     ],
-)
+)  # fmt: skip
 def test_output_that_differs_is_noticed(shown: list[str], printed: list[str], same: bool) -> None:
     assert matches(shown, printed) is same

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import pytest
+from tests.every_case import every_case
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("kb", "service", "ingest", "ui")
@@ -226,14 +225,14 @@ def test_every_entry_point_is_next_door() -> None:
     assert [name for name in sorted(named) if not next_door(name)] == []
 
 
-@pytest.mark.parametrize("room", ["chat", "channels"])
+@every_case("room", ["chat", "channels"])
 def test_what_anybody_may_send_is_read_within_bounds(room: str) -> None:
     inside = f"trainmedic.ui.{room}"
     parsers = {source for source, target in all_imports() if target == "trainmedic.kb.parse.pipeline"}
     assert {name for name in parsers if name.startswith(inside)} == set()
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@every_case("package", PACKAGES)
 def test_no_module_imports_itself_through_others(package: str) -> None:
     inside = f"trainmedic.{package}"
     assert cycle_in(edge for edge in sorted(all_imports()) if all(name.startswith(inside) for name in edge)) == []
@@ -332,26 +331,6 @@ def test_nothing_pasted_can_be_executed() -> None:
 def test_modules_have_a_docstring_and_a_telling_name() -> None:
     assert [name_of(path) for path in MODULES if not ast.get_docstring(syntax(path))] == []
     assert [name_of(path) for path in MODULES if path.stem in BANNED_STEMS] == []
-
-
-@pytest.fixture(scope="module")
-def imported_by_a_check(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
-    """The modules that a process has imported when it has checked a file."""
-    paste = tmp_path_factory.mktemp("check") / "train.sh"
-    paste.write_text("deepspeed --module openrlhf.cli.train_kto --pretrain Qwen/Qwen2-7B --vanilla_loss\n")
-    code = (
-        "import sys; from trainmedic.ui.cli import main; main(['check', sys.argv[1], '--exit-zero']); "
-        "print(*sys.modules, file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code, str(paste)], capture_output=True, cwd=ROOT, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    return frozenset(done.stderr.decode().split())
-
-
-@pytest.mark.parametrize("heavy", ["numpy", "faiss", "onnxruntime", "fastapi", "pydantic", "langchain_core", "torch"])
-def test_checking_a_file_imports_nothing_heavy(heavy: str, imported_by_a_check: frozenset[str]) -> None:
-    assert "trainmedic.kb.engine.checker" in imported_by_a_check
-    assert heavy not in imported_by_a_check
 
 
 def test_what_a_framework_does_is_in_its_profile_and_not_in_code() -> None:

@@ -22,7 +22,8 @@ import yaml
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.chart import CHART, DEPLOY, SCHEMA, notes, rendered, with_names
+from tests.chart import CHART, DEPLOY, SCHEMA, rendered, with_names
+from tests.every_case import every_case
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.metrics import Metrics
@@ -64,12 +65,16 @@ ALONE: Mapping[str, Any] = {"replicas": 1, "secret": {"settings": ["api_keys"]},
 # Kubernetes
 
 
-@pytest.mark.parametrize("values", [{}, EVERYTHING, ALONE], ids=["defaults", "everything", "alone"])
+@every_case("values", [{}, EVERYTHING, ALONE])
 def test_the_chart_renders_to_objects_that_kubernetes_accepts(values: Mapping[str, Any]) -> None:
     validate = pytest.importorskip("kubernetes_validate").validate
     objects = rendered(values)
     kinds = {item["kind"] for item in objects}
     assert {"Deployment", "Service", "NetworkPolicy"} <= kinds
+    if values is EVERYTHING:
+        templates = {path.stem for path in (CHART / "templates").glob("*.yaml")}
+        assert {kind.lower() for kind in kinds - {"ConfigMap"}} <= templates
+        assert len(kinds) == len(templates)
     for item in objects:
         if item["apiVersion"].startswith("monitoring.coreos.com/"):
             assert item["metadata"]["name"] == "trainmedic"
@@ -77,31 +82,28 @@ def test_the_chart_renders_to_objects_that_kubernetes_accepts(values: Mapping[st
             validate(item, "1.31", strict=True)
 
 
-def test_every_part_of_the_chart_can_be_switched_on() -> None:
-    kinds = {item["kind"] for item in rendered(EVERYTHING)}
-    templates = {path.stem for path in (CHART / "templates").glob("*.yaml")}
-    assert kinds - {"ConfigMap"} == {kind for kind in kinds if kind.lower() in templates}
-    assert len(kinds) == len(templates)
-
-
-@pytest.mark.parametrize(
-    "values",
+@every_case(
+    ("values", "why"),
     [
-        {"replicass": 2},
-        {"replicas": 0},
-        {"secret": {"settings": ["admin_keys"]}},
-        {"secret": {"settings": ["api_keys", "public_url"]}},
-        {"settings": {"Bad": 1}},
-        {"settings": {"histori_days": 1}},
-        {"settings": {"model_api_key": "sk-1"}},
-        {"settings": {"rate_limit_storage": "redis://:password@redis"}},
-        {"settings": {"vector_store": "postgres:postgresql://u:password@h/x"}},
-        {"image": {"repository": "trainmedic", "digest": "latest"}},
+        ({"replicass": 2}, ""),
+        ({"replicas": 0}, ""),
+        ({"secret": {"settings": ["admin_keys"]}}, ""),
+        ({"secret": {"settings": ["api_keys", "public_url"]}}, ""),
+        ({"settings": {"histori_days": 1}}, ""),
+        ({"settings": {"model_api_key": "sk-1"}}, ""),
+        ({"settings": {"rate_limit_storage": "redis://:password@redis"}}, ""),
+        ({"settings": {"vector_store": "postgres:postgresql://u:password@h/x"}}, ""),
+        ({"image": {"repository": "trainmedic", "digest": "latest"}}, ""),
+        ({"autoscaling": {"enabled": True, "minReplicas": 7}}, r"minReplicas is above autoscaling\.maxReplicas"),
+        ({"secret": {"settings": ["api_keys"]}}, "several replicas need PostgreSQL"),
+        ({"persistence": {"accessModes": ["ReadWriteOnce"]}}, "several replicas share one volume"),
     ],
 )
-def test_a_value_that_the_chart_does_not_know_is_refused(values: Mapping[str, Any]) -> None:
+def test_values_that_the_chart_does_not_know_or_that_cannot_be_together_are_refused(
+    values: Mapping[str, Any], why: str
+) -> None:
     errors = pytest.importorskip("helm_python.errors")
-    with pytest.raises(errors.HelmError):
+    with pytest.raises(errors.HelmError, match=why or None):
         rendered(values)
 
 
@@ -128,7 +130,7 @@ def variables_of(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(item["name"].removeprefix("TRAINMEDIC_"), item["value"]) for item in container_of(values)["env"]]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("value", "variable"), [(1_048_576, "1048576"), (0.25, "0.25"), (30.0, "30"), (True, "true"), ("1e6", "1e6")]
 )
 def test_a_setting_reaches_the_service_as_it_is_written(value: object, variable: str) -> None:
@@ -143,13 +145,21 @@ def test_annotations_labels_and_selectors_are_strings() -> None:
     pod = objects["Deployment"]["spec"]["template"]
     assert pod["metadata"]["annotations"] == {"a": "b", "port": "8000"}
     assert pod["spec"]["nodeSelector"] == {"a": "b", "gpu": "false"}
+    assert objects["ServiceMonitor"]["metadata"]["labels"]["release"] == "prometheus"
+    sources = objects["NetworkPolicy"]["spec"]["ingress"][0]["from"]
+    assert sources[0] == {"namespaceSelector": {}}
+    assert sources[1]["namespaceSelector"]["matchExpressions"][0]["values"] == ["ingress-nginx", "monitoring"]
 
 
-def test_the_service_is_reached_on_the_port_of_its_settings() -> None:
+def test_port_image_and_further_volumes_are_those_of_the_values() -> None:
     assert container_of({"settings": {"port": 9000}})["ports"] == [{"name": "http", "containerPort": 9000}]
+    digest = f"sha256:{'0f' * 32}"
+    assert container_of({"image": {"repository": "r/t", "digest": digest}})["image"] == f"r/t@{digest}"
+    assert {"name": "platform", "mountPath": "/platform", "readOnly": True} in container_of(EVERYTHING)["volumeMounts"]
+    assert "platform" in [volume["name"] for volume in pod_of(EVERYTHING)["spec"]["volumes"]]
 
 
-@pytest.mark.parametrize(("timeout", "grace"), [(30, 45), (119.5, 135), ("60", 75)])
+@every_case(("timeout", "grace"), [(30, 45), (119.5, 135), ("60", 75)])
 def test_a_pod_may_finish_its_requests_before_it_is_killed(timeout: object, grace: int) -> None:
     pod = pod_of({"settings": {"request_timeout_s": timeout}})
     assert pod["spec"]["terminationGracePeriodSeconds"] == grace
@@ -162,16 +172,6 @@ def test_folders_of_the_settings_replace_the_whole_volume_of_pages() -> None:
     assert [value for name, value in named if name == "KB_PATHS"] == ["/pages/common"]
 
 
-def test_further_volumes_are_mounted() -> None:
-    assert {"name": "platform", "mountPath": "/platform", "readOnly": True} in container_of(EVERYTHING)["volumeMounts"]
-    assert "platform" in [volume["name"] for volume in pod_of(EVERYTHING)["spec"]["volumes"]]
-
-
-def test_an_image_can_be_named_by_its_digest() -> None:
-    digest = f"sha256:{'0f' * 32}"
-    assert container_of({"image": {"repository": "r/t", "digest": digest}})["image"] == f"r/t@{digest}"
-
-
 def test_replicas_count_requests_together_unless_the_settings_say_where() -> None:
     together = ("RATE_LIMIT_STORAGE", "database")
     assert together in variables_of({})
@@ -181,58 +181,6 @@ def test_replicas_count_requests_together_unless_the_settings_say_where() -> Non
     assert [value for name, value in variables_of(named) if name.startswith("RATE")] == ["memory"]
     in_secret = {"secret": {"settings": ["api_keys", "database_url", "rate_limit_storage"]}}
     assert [name for name, _ in variables_of(in_secret) if name.startswith("RATE")] == ["RATE_LIMIT_STORAGE_FILE"]
-
-
-def test_an_autoscaler_with_more_replicas_at_least_than_at_most_is_refused() -> None:
-    errors = pytest.importorskip("helm_python.errors")
-    with pytest.raises(errors.HelmError, match=r"minReplicas is above autoscaling\.maxReplicas"):
-        rendered({"autoscaling": {"enabled": True, "minReplicas": 7}})
-
-
-def test_prometheus_finds_the_monitor_by_its_labels() -> None:
-    (monitor,) = [item for item in rendered(EVERYTHING) if item["kind"] == "ServiceMonitor"]
-    assert monitor["metadata"]["labels"]["release"] == "prometheus"
-    assert monitor["spec"]["endpoints"][0]["scrapeTimeout"] == "10s"
-
-
-def test_several_replicas_without_a_database_are_refused() -> None:
-    errors = pytest.importorskip("helm_python.errors")
-    with pytest.raises(errors.HelmError, match="several replicas need PostgreSQL"):
-        rendered({"secret": {"settings": ["api_keys"]}})
-
-
-def test_several_replicas_with_a_volume_that_one_node_holds_are_refused() -> None:
-    errors = pytest.importorskip("helm_python.errors")
-    with pytest.raises(errors.HelmError, match="several replicas share one volume"):
-        rendered({"persistence": {"accessModes": ["ReadWriteOnce"]}})
-    assert rendered({"persistence": {"accessModes": ["ReadWriteOnce"], "existingClaim": "shared"}})
-
-
-def test_the_namespaces_of_the_ingress_controller_and_of_prometheus_are_admitted() -> None:
-    (policy,) = [item for item in rendered(EVERYTHING) if item["kind"] == "NetworkPolicy"]
-    sources = policy["spec"]["ingress"][0]["from"]
-    assert sources[0] == {"namespaceSelector": {}}
-    assert sources[1]["namespaceSelector"]["matchExpressions"][0]["values"] == ["ingress-nginx", "monitoring"]
-
-
-def test_whoever_installs_the_chart_is_told_who_cannot_reach_it() -> None:
-    shut = notes({"ingress": {"enabled": True}})
-    assert "name it in networkPolicy.namespaces" in " ".join(shut.split())
-    assert "networkPolicy" not in notes({"ingress": {"enabled": True}, "networkPolicy": {"namespaces": ["nginx"]}})
-    assert "service/trainmedic 8000:80" in shut
-
-
-def test_whoever_installs_the_chart_behind_an_ingress_is_told_what_is_missing() -> None:
-    ingress = {"ingress": {"enabled": True, "tlsSecret": "tls"}}
-    told = " ".join(notes(ingress).split())
-    assert "settings.trusted_proxies" in told
-    assert "settings.public_url, such as https://trainmedic.example.com" in told
-    set_up = {**ingress, "settings": {"trusted_proxies": "10.0.0.0/8", "public_url": "https://t.example.com"}}
-    for text in (notes({}), notes(set_up)):
-        assert "trusted_proxies" not in text
-        assert "public_url" not in text
-    assert "counts requests for itself" in notes({"settings": {"rate_limit_storage": "memory"}})
-    assert "counts requests for itself" not in notes({})
 
 
 def test_helm_finds_nothing_to_complain_about() -> None:
@@ -365,23 +313,13 @@ def alert(name: str) -> dict[str, Any]:
 def test_one_release_hides_no_other() -> None:
     aggregation = re.compile(r"\b(?:sum|min|max|count|group|avg)\b(?! by \(namespace, job\b)")
     assert [rule["expr"] for rule in rules() if aggregation.search(rule["expr"])] == []
+    assert "trainmedic_memory_bytes" in alert("TrainmedicMemory")["expr"], "which counts the readers"
 
 
 def test_what_asks_for_health_and_figures_is_no_request_that_could_be_refused() -> None:
     selectors = re.findall(r"trainmedic_requests_total\{([^}]*)\}", alert("TrainmedicRefusesRequests")["expr"])
     assert len(selectors) == 2
     assert all('route!~"/livez|/readyz|/metrics"' in selector for selector in selectors)
-
-
-def test_the_alert_about_memory_counts_the_readers() -> None:
-    assert "trainmedic_memory_bytes" in alert("TrainmedicMemory")["expr"]
-
-
-def test_a_service_without_an_error_has_a_level_all_the_same() -> None:
-    panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
-    (panel,) = [panel for panel in panels if panel["title"] == "API requests without a server error"]
-    # Nothing has a series of errors before the first one.
-    assert re.match(r"1 - \(sum\(.*5.*\) or vector\(0\)\) / sum\(", panel["targets"][0]["expr"])
 
 
 Series = Mapping[str, str]
@@ -455,25 +393,6 @@ def test_every_panel_asks_in_the_language_of_prometheus(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_panels_of_the_dashboard_do_not_overlap_and_name_their_source() -> None:
-    panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
-    taken: set[tuple[int, int]] = set()
-    for panel in panels:
-        place = panel["gridPos"]
-        cells = {
-            (x, y)
-            for x in range(place["x"], place["x"] + place["w"])
-            for y in range(place["y"], place["y"] + place["h"])
-        }
-        assert max(x for x, _ in cells) < 24
-        assert not taken & cells, panel["title"]
-        taken |= cells
-        if panel["type"] != "row":
-            assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
-            refs = [target["refId"] for target in panel["targets"]]
-            assert len(set(refs)) == len(refs)
-
-
 # One machine
 
 
@@ -505,7 +424,7 @@ def test_secrets_are_made_once_and_fit_each_other(tmp_path: Path) -> None:
     assert f":{texts['postgres_password']}@postgres/" in texts["database_url"]
 
 
-@pytest.mark.parametrize("user", ["root", "another"])
+@every_case("user", ["root", "another"])
 def test_the_secrets_are_read_by_the_containers_and_by_no_other_user(user: str) -> None:
     if os.getuid() != 0:
         pytest.skip("needs root")
@@ -541,20 +460,14 @@ def test_systemd_accepts_the_unit_and_calls_it_well_confined(tmp_path: Path) -> 
         assert copy.name not in done.stderr
 
 
-def test_a_reader_that_is_killed_for_its_memory_does_not_end_the_unit() -> None:
-    assert "\nOOMPolicy=continue\n" in UNIT.read_text(encoding="utf-8")
-
-
-def test_what_the_unit_sets_are_settings() -> None:
-    lines = re.findall(r"^Environment=.+$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
-    named = re.findall(r"\bTRAINMEDIC_[A-Z_]+(?==)", "\n".join(lines))
-    assert named
-    unknown_variables(dict.fromkeys(named, "x"))
-
-
-def test_what_the_page_sets_are_settings() -> None:
-    page = (ROOT / "docs" / "run" / "deployment.md").read_text(encoding="utf-8")
-    unknown_variables({name: "x" for name in re.findall(r"\bTRAINMEDIC_[A-Z_]+(?==)", page)})
+def test_what_the_unit_and_the_page_set_are_settings() -> None:
+    unit, page = UNIT.read_text(encoding="utf-8"), (ROOT / "docs" / "run" / "deployment.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^Environment=.+$", unit, re.MULTILINE)
+    for text in ("\n".join(lines), page):
+        named = re.findall(r"\bTRAINMEDIC_[A-Z_]+(?==)", text)
+        assert named
+        unknown_variables(dict.fromkeys(named, "x"))
+    assert "\nOOMPolicy=continue\n" in unit, "a reader that is killed for its memory does not end the unit"
 
 
 def test_the_bundle_is_installed_into_a_folder_named_from_where_one_is(tmp_path: Path) -> None:
@@ -584,11 +497,3 @@ def test_the_composed_service_is_told_of_the_proxy_in_front_of_it() -> None:
     unknown_variables(environment)
     assert environment["TRAINMEDIC_TRUSTED_PROXIES"] == "${TRUSTED_PROXIES:-}"
     assert environment["TRAINMEDIC_PUBLIC_URL"] == "${PUBLIC_URL:-}"
-
-
-def test_the_bundle_and_the_image_install_the_same() -> None:
-    makefile, dockerfile = ((ROOT / name).read_text(encoding="utf-8") for name in ("Makefile", "Dockerfile"))
-    script = (DEPLOY / "airgap" / "make_bundle.sh").read_text(encoding="utf-8")
-    (extras,) = re.findall(r"^extras=(\S+)$", script, re.MULTILINE)
-    assert f'".[{extras}]"' in dockerfile
-    assert f"'.[{extras}]'" in makefile

@@ -6,8 +6,7 @@ import re
 from itertools import chain
 from pathlib import Path
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb import plugins
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
@@ -27,7 +26,7 @@ def test_the_table_of_settings_is_generated_from_the_settings() -> None:
     assert page(SETTINGS) == SETTINGS, "run python -m trainmedic.ui.settings_page"
 
 
-@pytest.mark.parametrize("verb", sorted({*verbs(), *plugins.registered(plugins.COMMANDS)}))
+@every_case("verb", sorted({*verbs(), *plugins.registered(plugins.COMMANDS)}))
 def test_every_command_is_documented(verb: str) -> None:
     assert re.search(rf"`trainmedic {verb}\b", COMMANDS)
 
@@ -43,7 +42,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@every_case("page", PAGES)
 def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
     broken = []
     for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from tests.every_case import every_case
 from trainmedic.kb.fences import fence_after, fence_around, fence_of
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("line", "fence"),
     [
-        ("```bash", ("```", "bash")),
-        ("   ~~~~ a b ", ("~~~~", "a b")),
-        ("    ```", ("", "")),
-        ("``", ("", "")),
-        ("```a``` b", ("", "")),
-        ("", ("", "")),
+        ("```bash", ("```", "bash")), ("   ~~~~ a b ", ("~~~~", "a b")), ("    ```", ("", "")), ("``", ("", "")),
+        ("```a``` b", ("", "")), ("", ("", "")),
     ],
-)
+)  # fmt: skip
 def test_a_fence_has_three_marks_and_little_indentation(line: str, fence: tuple[str, str]) -> None:
     assert fence_of(line) == fence
 
 
-@pytest.mark.parametrize(("line", "after"), [("````", ""), ("```", "````"), ("~~~~", "````"), ("```` x", "````")])
+@every_case(("line", "after"), [("````", ""), ("```", "````"), ("~~~~", "````"), ("```` x", "````")])
 def test_only_a_bare_fence_of_the_same_mark_and_length_closes(line: str, after: str) -> None:
     assert fence_after(line, "````") == after
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from trainmedic.kb.identities import NOBODY, Identities, identities_of, mask_identities, masked_values
 
 PEOPLE = (
@@ -61,13 +62,13 @@ v1.10.2.31 cu12.10.2.3:80 layers.10.2.31.17 1234.10.2.3
 """
 
 
-@pytest.mark.parametrize("context", PEOPLE)
+@every_case("context", PEOPLE)
 def test_the_name_of_a_person_is_masked(context: str) -> None:
     assert mask_identities(context.format("alice")).count("xxxxx") == 1
     assert "alice" not in mask_identities(context.format("alice"))
 
 
-@pytest.mark.parametrize("context", MACHINES)
+@every_case("context", MACHINES)
 def test_the_name_of_a_machine_is_masked_and_its_number_stays(context: str) -> None:
     masked = mask_identities(context.format("node-17"))
     assert "node-17" not in masked
@@ -75,8 +76,8 @@ def test_the_name_of_a_machine_is_masked_and_its_number_stays(context: str) -> N
     assert "corp" not in masked
 
 
-@pytest.mark.parametrize("context", ADDRESSES)
-@pytest.mark.parametrize(
+@every_case("context", ADDRESSES)
+@every_case(
     ("address", "masked"),
     [("10.2.31.17", "xx.x.xx.17"), ("192.168.0.5", "xxx.xxx.x.5"), ("172.20.1.2", "xxx.xx.x.2")],
 )
@@ -92,7 +93,7 @@ def test_other_forms_of_an_address_are_masked() -> None:
     assert mask_identities("tcp://[2400:3200:1600::7a]:29500") == "tcp://[xxxx:xxxx:xxxx::7a]:29500"
 
 
-@pytest.mark.parametrize("line", CLEAN.strip().splitlines())
+@every_case("line", CLEAN.strip().splitlines())
 def test_a_line_without_names_is_left_alone(line: str) -> None:
     assert mask_identities(line) == line
 
@@ -163,7 +164,7 @@ def test_any_text_is_masked_in_place(text: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@every_case(
     "hostile", [
         "a@", "://a", "host=", "/home/", "a.com ", "10.1.", "user_name ", "x:1:1 [NCCL", "fe80::", "host   ",
         "ssh -a ", "scp a a@b ", "n1: Traceback ", "n1: [2025-\n", "JOBID USER\n1 a\n", "-rw-r--r-- 1 a ",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.language import is_sentence, language_of
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "language"),
     [
         ("v100 fp16 微调gemma2 loss 0.0 grad_norm nan", "zh"),
@@ -26,7 +25,7 @@ def test_names_in_latin_letters_do_not_outvote_a_chinese_word(text: str, languag
     assert language_of(text) == language
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "sentence"),
     [
         ("With TRL 0.16.0 and transformers the trainer fails", True),

@@ -411,5 +411,5 @@ def test_a_value_apart_from_its_name_never_survives_among_other_text(
 )  # fmt: skip
 def test_hostile_repetition_takes_linear_time(hostile: str) -> None:
     started = time.thread_time()
-    mask(hostile * (400_000 // len(hostile)))
-    assert time.thread_time() - started < 15
+    mask(hostile * (100_000 // len(hostile)))
+    assert time.thread_time() - started < 4

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.every_case import every_case
 from trainmedic.kb.messages import Messages, load_messages
 
 ROOT = Path(__file__).parent.parent
@@ -31,7 +32,7 @@ def messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Messag
     load_messages.cache_clear()
 
 
-@pytest.mark.parametrize(("count", "text"), [(0, "0 errors"), (1, "1 error"), (2, "2 errors")])
+@every_case(("count", "text"), [(0, "0 errors"), (1, "1 error"), (2, "2 errors")])
 def test_english_has_a_singular(messages: Messages, count: int, text: str) -> None:
     assert messages("summary.errors", "en", count=count) == text
     assert messages("summary.errors", "zh", count=count) == f"{count} 个错误"
@@ -68,7 +69,7 @@ def test_a_malformed_catalogue_is_refused(
         load_messages(tmp_path.name)
 
 
-@pytest.mark.parametrize("catalogue", CATALOGUES)
+@every_case("catalogue", CATALOGUES)
 def test_both_languages_have_the_same_placeholders(catalogue: str) -> None:
     package = "trainmedic." + catalogue.removesuffix("/messages.toml").replace("/", ".")
     for name, forms in load_messages(package).items():

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.negation import ADVICE, LOG_LINE, RUN, SETUP
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "word", "negated"),
     [
         ("there is no nan in the log", "nan", True),
@@ -29,12 +28,12 @@ def test_a_negation_before_the_floor_belongs_to_what_came_before() -> None:
     assert not SETUP.precedes(text, text.index("packing"), floor=len("no lora"))
 
 
-@pytest.mark.parametrize(("text", "negated"), [("packing is off", True), ("packing, lora is off", False)])
+@every_case(("text", "negated"), [("packing is off", True), ("packing, lora is off", False)])
 def test_a_part_of_the_set_up_may_be_negated_behind_its_name(text: str, negated: bool) -> None:
     assert SETUP.follows(text, len("packing")) is negated
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "negated"), [("lowering it does not help", True), ("不妨降低学习率", False), ("降低学习率没有用", True)]
 )
 def test_advice_is_negated_anywhere_in_its_clause(text: str, negated: bool) -> None:

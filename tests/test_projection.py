@@ -7,6 +7,7 @@ from typing import Literal
 
 import pytest
 
+from tests.every_case import every_case
 from trainmedic.kb.model.report import Severity, Text
 from trainmedic.kb.projection import project
 
@@ -46,7 +47,7 @@ INNER = Inner(Text(en="one", zh="一"))
 OUTER = Outer(Text(en="two", zh="二"), Severity.ERROR, inner=(INNER,))
 
 
-@pytest.mark.parametrize(("language", "one", "two"), [("en", "one", "two"), ("zh", "一", "二")])
+@every_case(("language", "one", "two"), [("en", "one", "two"), ("zh", "一", "二")])
 def test_texts_become_strings_at_every_depth(language: str, one: str, two: str) -> None:
     shown = project(Shown, OUTER, language, kind="x")
     assert shown == Shown(two, "error", "", (ShownInner(one),), None, kind="x")

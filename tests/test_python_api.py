@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import trainmedic
+from tests.every_case import every_case
 from tests.incidents import KTO_SINGLE
 
 ROOT = Path(__file__).parent.parent
@@ -33,7 +34,7 @@ def crowded(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", trainmedic.__all__)
+@every_case("name", trainmedic.__all__)
 def test_every_public_name_can_be_imported_and_is_described(name: str) -> None:
     assert getattr(trainmedic, name)
     assert f"`{name}`" in (ROOT / "docs" / "connect" / "python.md").read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 
 import trainmedic
 from tests.defects.values import ENTRY, folder
+from tests.every_case import every_case
 from trainmedic.kb.comparison.curve_comparison import partings
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
@@ -153,7 +154,7 @@ def test_computed_batch_sizes_are_compared() -> None:
     assert "num_gpus" in {item.name for item in view.differences}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("good", "bad", "step"),
     [
         ([1.0, 1.1, 1.0, 1.1, 1.0], [1.05, 1.0, 1.1, 1.0, 1.05], None),  # noise

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.suggest import closest, distance, is_slip
 
 
@@ -12,7 +11,7 @@ def test_swapped_neighbours_are_one_edit() -> None:
     assert distance("alpha", "omega", 2) == 3
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "candidates", "meant"),
     [
         ("lora_dropuot", ["lora_dropout", "lora_rank"], "lora_dropout"),

@@ -8,9 +8,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.cases.test_page import PAGE, case
+from tests.every_case import every_case
 from tests.shipped import shipped_cases
 from trainmedic.ingest.authoring.lint import lint
 from trainmedic.ingest.authoring.page_lint import lint_case
@@ -42,7 +41,7 @@ def test_a_good_page_has_no_problem() -> None:
     assert problems() == ()
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("changes", "message"),
     [
         ({"evidence": "sure"}, "unknown grade 'sure'"),
@@ -123,7 +122,7 @@ def test_the_shipped_pages_have_no_problem() -> None:
     assert [str(problem) for case in cases.cases for problem in lint_case(case, cases, words)] == []
 
 
-@pytest.mark.parametrize("case_id", FOUNDING)
+@every_case("case_id", FOUNDING)
 def test_a_founding_case_is_told_in_full(case_id: str) -> None:
     case = shipped_cases().get(case_id)
     assert case is not None

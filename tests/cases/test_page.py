@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.every_case import every_case
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.page import PageProblem
 from trainmedic.kb.pages.case import CaseSet, load_cases, read_case
@@ -104,7 +104,7 @@ def test_windows_line_ends_change_nothing() -> None:
     assert case(PAGE.replace("\n", "\r\n")) == case()
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("old", "new", "line", "message"),
     [
         ("---\nid", "id", 1, "front matter"),
@@ -132,10 +132,6 @@ def test_a_broken_page_says_where_and_what(old: str, new: str, line: int, messag
     broken = failure(PAGE.replace(old, new, 1))
     assert message in broken.message
     assert broken.line == line
-
-
-def test_front_matter_that_is_a_list_is_refused() -> None:
-    assert "must be a mapping" in failure("---\n- a\n---\n").message
 
 
 def test_a_team_adds_a_folder_of_its_own_and_a_broken_page_does_not_hide_the_rest(tmp_path: Path) -> None:
@@ -233,14 +229,6 @@ def test_a_case_without_versions_rule_or_relatives_renders_without_their_lines()
     assert "Versions" not in text
     assert "Related" not in text
     assert "Detected" not in text
-
-
-def test_a_page_that_asks_nothing_and_refutes_nothing_still_renders() -> None:
-    text = render_case(replace(case(), refutations=(), ask=(), no_rule="", affected={}, fixed={"trl": "2.0"}))
-    assert "What does not help" not in text
-    assert "What to tell us" not in text
-    assert "fixed in `2.0`" in text
-    assert "No rule detects this" not in text
 
 
 def test_a_section_after_a_closed_fence_is_a_section_again() -> None:

@@ -113,26 +113,26 @@ def test_a_private_message_is_answered_in_the_card_that_said_reading(feishu: Fak
     assert feishu.replied_to == ["om_1", "om_1"]
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
-        FakeFeishu().event(FakeFeishu().text(COMMAND, group=True, mentioned=False)),
-        FakeFeishu().event(FakeFeishu().text(COMMAND), sender="app"),
+def test_what_is_not_for_the_bot_is_acknowledged_in_silence(feishu: FakeFeishu, advisor: Advisor) -> None:
+    sends(
+        feishu,
+        advisor,
+        feishu.event(feishu.text(COMMAND, group=True, mentioned=False), id="om_1"),
+        feishu.event(feishu.text(COMMAND), sender="app", id="om_2"),
         {"schema": "2.0", "header": {"event_type": "im.chat.updated_v1", "token": "v-token"}, "event": {}},
         {"schema": "2.0", "header": {"token": "v-token"}},
-    ],
-)
-def test_what_is_not_for_the_bot_is_acknowledged_in_silence(
-    event: dict[str, Any], feishu: FakeFeishu, advisor: Advisor
-) -> None:
-    sends(feishu, advisor, event)
+    )
     assert feishu.cards == {}
 
 
-def test_an_event_that_comes_again_is_answered_once(feishu: FakeFeishu, advisor: Advisor) -> None:
-    event = feishu.event(feishu.text(COMMAND))
+def test_an_event_that_comes_again_is_answered_once_and_a_secret_is_masked_and_pointed_out(
+    feishu: FakeFeishu, advisor: Advisor
+) -> None:
+    event = feishu.event(feishu.text(f"loss is nan\n```\nHF_TOKEN={SECRET} {COMMAND}\n```"))
     sends(feishu, advisor, event, event)
     assert len(feishu.cards) == ANSWER_AND_DETAILS
+    assert SECRET not in str(feishu.cards)
+    assert "still contains a secret" in next(iter(feishu.cards.values()))[-1]
 
 
 def test_a_reply_under_a_log_is_about_the_log(feishu: FakeFeishu, advisor: Advisor) -> None:
@@ -174,13 +174,6 @@ def test_a_file_is_read_and_what_is_none_is_named(feishu: FakeFeishu, advisor: A
     assert "model.bin (not a text file)" in by_question["om_2"]
     assert "lost.log (could not be downloaded (HTTP 400))" in by_question["om_3"]
     assert "image (image; paste the text instead)" in by_question["om_4"]
-
-
-def test_a_secret_is_masked_and_pointed_out(feishu: FakeFeishu, advisor: Advisor) -> None:
-    sends(feishu, advisor, feishu.event(feishu.text(f"loss is nan\n```\nHF_TOKEN={SECRET} {COMMAND}\n```")))
-    text = next(iter(feishu.cards.values()))[-1]
-    assert SECRET not in text
-    assert "still contains a secret" in text
 
 
 def test_a_token_that_has_expired_is_replaced_and_a_busy_platform_asked_again(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.defects.values import defect, pip_list
+from tests.every_case import every_case
 from trainmedic.kb.audit.audit import DefectMatch, Doubt, audit, closeness
 from trainmedic.kb.audit.defect import Defect, Effect
 from trainmedic.kb.audit.upgrades import releases_of
@@ -16,7 +15,7 @@ def matches(*defects: Defect, files: tuple[Attachment, ...]) -> tuple[DefectMatc
     return audit(defects, parse("", files), releases_of(defects))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("version", "certain"),
     [
         ("0.19.1", None),  # before

@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.audit.audit import audit
 from trainmedic.kb.audit.upgrades import releases_of
 from trainmedic.kb.model.place import Attachment
@@ -27,7 +26,7 @@ def test_every_environment_is_reviewed() -> None:
     assert sorted(path.stem for path in FOLDER.glob("*.txt")) == sorted(REVIEWED)
 
 
-@pytest.mark.parametrize("name", REVIEWED)
+@every_case("name", REVIEWED)
 def test_the_certain_defects_of_a_published_environment_are_those_that_were_reviewed(name: str) -> None:
     files = [Attachment(name=path.name, content=path.read_text()) for path in sorted(FOLDER.glob(f"{name}.*"))]
     defects = load_defects().all

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.defects.values import defect
+from tests.every_case import every_case
 from trainmedic.ingest.tools.harvest import candidates, harvest, is_fix, main
 from trainmedic.ingest.tools.history import History
 from trainmedic.kb.audit.defect import Defect
@@ -110,7 +111,7 @@ def test_a_fix_that_was_taken_back_is_left_out(repository: Repository) -> None:
     assert found(repository) == {}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("subject", "fix"),
     [
         ("Fix wrong loss", True),
@@ -194,7 +195,7 @@ def folders_of(package: str) -> tuple[str, ...]:
 
 
 @pytest.mark.skipif(not CHECKOUTS, reason="needs a folder of checkouts, named by TRAINMEDIC_CHECKOUTS")
-@pytest.mark.parametrize("entry", _sample(), ids=lambda entry: entry.id)
+@every_case("entry", _sample())
 def test_ranges_are_those_of_the_history(entry: Defect) -> None:
     folder = next(
         Path(CHECKOUTS) / name

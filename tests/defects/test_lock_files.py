@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.parse.pipeline import parse
@@ -128,29 +127,17 @@ def versions(text: str, name: str) -> dict[str, VersionFact]:
     return dict(parse("", (Attachment(name=name, content=text),)).versions)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "text"),
     [
-        ("uv.lock", UV),
-        ("poetry.lock", POETRY),
-        ("pdm.lock", PDM),
-        ("pylock.toml", PYLOCK),
-        ("pylock.train.toml", PYLOCK),
-        ("explicit.txt", EXPLICIT),
-        ("environment.yml", ENVIRONMENT),
-        ("conda-list.txt", CONDA_LIST),
-        ("packages.txt", TABLE),
-        ("pip-list.txt", PIP_LIST),
-        ("pip-list.json", JSON_LIST),
-        ("inspect.json", INSPECT),
-        ("sbom.json", BOM),
-        ("spdx.json", SPDX),
-        ("Pipfile.lock", PIPFILE),
-        ("requirements.txt", FREEZE),
-        ("constraints.txt", FREEZE),
+        ("uv.lock", UV), ("poetry.lock", POETRY), ("pdm.lock", PDM), ("pylock.toml", PYLOCK),
+        ("pylock.train.toml", PYLOCK), ("explicit.txt", EXPLICIT), ("environment.yml", ENVIRONMENT),
+        ("conda-list.txt", CONDA_LIST), ("packages.txt", TABLE), ("pip-list.txt", PIP_LIST),
+        ("pip-list.json", JSON_LIST), ("inspect.json", INSPECT), ("sbom.json", BOM), ("spdx.json", SPDX),
+        ("Pipfile.lock", PIPFILE), ("requirements.txt", FREEZE), ("constraints.txt", FREEZE),
         ("docker.log", f"$ docker run --rm image pip list\n{PIP_LIST}"),
     ],
-)
+)  # fmt: skip
 def test_a_listing_is_read(name: str, text: str) -> None:
     found = versions(text, name)
     assert {package: found[package].exact for package in ("transformers", "trl")} == {
@@ -185,7 +172,7 @@ def test_an_environment_is_no_configuration_of_a_run() -> None:
     assert parse("", (Attachment(name="environment.yml", content=ENVIRONMENT),)).run.options == ()
 
 
-@pytest.mark.parametrize("text", ['{"version": 1', '{"version": 1}', '["version"]', "[[package]]\nname = 'x'\n"])
+@every_case("text", ['{"version": 1', '{"version": 1}', '["version"]', "[[package]]\nname = 'x'\n"])
 def test_what_is_no_listing_says_nothing(text: str) -> None:
     assert versions(text, "x.json") == {}
 

@@ -7,8 +7,7 @@ import subprocess
 import zipfile
 from pathlib import Path
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.ingest.tools.extract_message_source import Message, messages_of
 from trainmedic.ingest.tools.extract_messages import Release, collected, git_releases, main, table
 from trainmedic.kb.error_messages.packages import Package, package
@@ -21,7 +20,7 @@ def only(source: str) -> Message:
     return message
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("expression", "template"),
     [
         ('f"batch size {args.batch} must divide {n!r:>8}"', "batch size {args.batch} must divide {n}"),
@@ -71,7 +70,7 @@ def test_short_messages_and_single_words_are_left_out() -> None:
     assert not list(messages_of('raise ValueError("too short")\nraise KeyError("averyveryverylongword")'))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("call", "kind"),
     [
         ('raise errors.ConfigError("the batch size is wrong")', "ConfigError"),
@@ -96,7 +95,7 @@ def test_the_kind_says_what_the_code_does_with_a_message(call: str, kind: str) -
     assert only(call).kind == kind
 
 
-@pytest.mark.parametrize(
+@every_case(
     "call",
     [
         'logger.info("the batch size is fine")',
@@ -120,7 +119,7 @@ def condition(body: str) -> str:
 RAISE = 'raise ValueError("the batch size is wrong")'
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("body", "expected"),
     [
         (f"  if a % b != 0:\n    {RAISE}", "a % b != 0"),

@@ -11,8 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.error_messages.explain import explain
 from trainmedic.kb.error_messages.template import split
 from trainmedic.kb.parse.pipeline import parse
@@ -37,16 +36,12 @@ def is_found(item: dict[str, Any]) -> bool:
     )
 
 
-@pytest.mark.parametrize(
-    "item", [item for item in LINES if item["package"] is None], ids=lambda item: item["line"][:40]
-)
+@every_case("item", [item for item in LINES if item["package"] is None])
 def test_what_no_indexed_package_says_is_not_explained(item: dict[str, Any]) -> None:
     assert explain(parse(item["line"])) == ()
 
 
-@pytest.mark.parametrize(
-    "item", [item for item in LINES if item["package"] and "missed" not in item], ids=lambda item: item["line"][:40]
-)
+@every_case("item", [item for item in LINES if item["package"] and "missed" not in item])
 def test_a_pasted_message_is_found_in_its_package_and_release(item: dict[str, Any]) -> None:
     assert is_found(item)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.frameworks.making import option, stated
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.canonical import SETTINGS, canonicalise, keys_of, name_of, warm
@@ -49,7 +48,7 @@ def value(name: str, options: list[Option], framework: str, algorithm: str | Non
     return "ABSENT" if found is None else found.value
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("framework", "version", "algorithm", "name", "expected"),
     [
         ("openrlhf", "0.11.0", "dpo", "learning_rate", 1e-05),
@@ -167,7 +166,7 @@ def test_a_deepspeed_preset_gives_the_stage() -> None:
     assert value("zero_stage", [option("deepspeed", "ds_z2_config.json")], "llamafactory", "dpo") == 2
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("options", "expected"),
     [
         ([], False),
@@ -217,39 +216,24 @@ def test_the_optimizer_depends_on_torch_where_transformers_does() -> None:
     assert value("optimizer", [option("optim", "sgd")], "trl", "dpo") == "sgd"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("kind", "how", "written", "read"),
     [
-        ("number", "", "1e-6", 1e-6),
-        ("number", "", "1_000", 1000),
-        ("int", "", 4, 4),
-        ("flag", "", "false", False),
-        ("flag", "", 1, True),
-        ("flag", "", "maybe", "maybe"),
-        ("flag", "", "null", None),
-        ("flag", "not", True, False),
-        ("dtype", "", "torch.half", "fp16"),
-        ("dtype", "", "int8", "int8"),
-        ("dtype", "bf16_switch", False, "auto"),
-        ("flag", "is_bf16", "bf16", True),
+        ("number", "", "1e-6", 1e-6), ("number", "", "1_000", 1000), ("int", "", 4, 4), ("flag", "", "false", False),
+        ("flag", "", 1, True), ("flag", "", "maybe", "maybe"), ("flag", "", "null", None),
+        ("flag", "not", True, False), ("dtype", "", "torch.half", "fp16"), ("dtype", "", "int8", "int8"),
+        ("dtype", "bf16_switch", False, "auto"), ("flag", "is_bf16", "bf16", True),
         ("attention", "", "kernels-community/flash-attn2", "flash2"),
-        ("attention", "", "x/vllm-flash-attn3", "flash3"),
-        ("attention", "", "fa2", "flash2"),
+        ("attention", "", "x/vllm-flash-attn3", "flash3"), ("attention", "", "fa2", "flash2"),
         ("attention", "llamafactory_attention", False, "eager"),
-        ("attention", "llamafactory_attention", "disabled", "eager"),
-        ("attention", "sdpa", True, "sdpa"),
-        ("targets", "", "all", ("all-linear",)),
-        ("targets", "", "q_proj,v_proj", ("q_proj", "v_proj")),
+        ("attention", "llamafactory_attention", "disabled", "eager"), ("attention", "sdpa", True, "sdpa"),
+        ("targets", "", "all", ("all-linear",)), ("targets", "", "q_proj,v_proj", ("q_proj", "v_proj")),
         ("targets", "", "q_proj v_proj", ("q_proj", "v_proj")),
-        ("targets", "", r"model\.layers\.(\d+)", (r"model\.layers\.(\d+)",)),
-        ("number", "second", (0.9, 0.95), 0.95),
-        ("number", "first", "0.9 0.95", 0.9),
-        ("flag", "offloads", "cpu", True),
-        ("flag", "offloads", "none", False),
-        ("list", "", ("a",), ("a",)),
-        ("text", "", "cosine", "cosine"),
+        ("targets", "", r"model\.layers\.(\d+)", (r"model\.layers\.(\d+)",)), ("number", "second", (0.9, 0.95), 0.95),
+        ("number", "first", "0.9 0.95", 0.9), ("flag", "offloads", "cpu", True), ("flag", "offloads", "none", False),
+        ("list", "", ("a",), ("a",)), ("text", "", "cosine", "cosine"),
     ],
-)
+)  # fmt: skip
 def test_values_have_one_form(kind: str, how: str, written: Value, read: Value) -> None:
     assert normalise(kind, how, written) == read
 
@@ -270,12 +254,12 @@ def test_an_option_is_known_by_its_setting() -> None:
     assert catalogue.frameworks()[:6] == ("openrlhf", "llamafactory", "ms-swift", "trl", "verl", "axolotl")
 
 
-@pytest.mark.parametrize("written", ["torch.float16", "torch.half", "half", "fp16", "float16", "FP16", "np.float16"])
+@every_case("written", ["torch.float16", "torch.half", "half", "fp16", "float16", "FP16", "np.float16"])
 def test_every_way_to_write_half_precision_is_fp16(written: str) -> None:
     assert normalise("dtype", "", written) == "fp16"
 
 
-@pytest.mark.parametrize("written", ["TaskType.SEQ_CLS", "peft.TaskType.SEQ_CLS", "SEQ_CLS", "seq_cls"])
+@every_case("written", ["TaskType.SEQ_CLS", "peft.TaskType.SEQ_CLS", "SEQ_CLS", "seq_cls"])
 def test_a_task_type_is_the_members_name(written: str) -> None:
     options = [option("task_type", written, "LoraConfig", Origin.PYTHON)]
     assert value("peft_task_type", options, "trl", "reward", trl="0.12.0") == "SEQ_CLS"
@@ -298,7 +282,7 @@ def test_an_algorithm_that_older_releases_lack_bounds_the_defaults() -> None:
     assert value("beta", options, "llamafactory", "kto") == 0.1
 
 
-@pytest.mark.parametrize("kind", ["int", "number"])
+@every_case("kind", ["int", "number"])
 def test_a_number_of_hundreds_of_digits_stays_text(kind: str) -> None:
     assert normalise(kind, "", "9" * 5_000) == "9" * 5_000
     assert normalise(kind, "", "9" * 300) == int("9" * 300)
@@ -323,7 +307,7 @@ def test_a_program_without_ray_has_no_actors() -> None:
         assert (found["num_gpus"].value if "num_gpus" in found else None) == gpus
 
 
-@pytest.mark.parametrize(("megatron", "rate", "tensor"), [("true", 2e-6, 4), ("false", 1e-6, 2)])
+@every_case(("megatron", "rate", "tensor"), [("true", 2e-6, 4), ("false", 1e-6, 2)])
 def test_options_of_the_engine_that_is_switched_off_set_nothing(megatron: str, rate: float, tensor: int) -> None:
     options = [
         option("policy.megatron_cfg.enabled", megatron),

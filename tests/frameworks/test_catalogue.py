@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.tables import FOLDER, table
 from trainmedic.kb.versions import version_key
 
 
-@pytest.mark.parametrize("framework", catalogue.frameworks())
+@every_case("framework", catalogue.frameworks())
 def test_reading_line_by_line_gives_what_reading_the_whole_file_gives(framework: str) -> None:
     whole = json.loads((FOLDER / framework / "options.json").read_text(encoding="utf-8"))
     lazy = table(framework)
@@ -29,26 +28,19 @@ def test_a_flag_has_its_type_owner_and_life() -> None:
     assert (flag.default, flag.owners, flag.first, flag.last) == (False, ("train_kto",), "0.1.9", "0.3.3")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("framework", "key", "version", "there"),
     [
-        ("openrlhf", "vanilla_loss", "0.1.8", False),
-        ("openrlhf", "vanilla_loss", "0.1.9", True),
-        ("openrlhf", "vanilla_loss", "0.3.4", False),
-        ("openrlhf", "flash_attn", "0.8.9.post1", True),
-        ("openrlhf", "flash_attn", "0.8.10", False),
-        ("openrlhf", "attn_implementation", "0.8.10", True),
-        ("openrlhf", "ds.attn_implementation", "0.10.2", True),
-        ("openrlhf", "no_such_flag", "0.10.2", False),
-        ("trl", "evaluation_strategy", "1.9.0", False),
-        ("transformers", "evaluation_strategy", "4.51.0", None),
-        ("transformers", "evaluation_strategy", "4.46.0", True),
-        ("ms-swift", "train_type", "4.1.0", False),
-        ("llamafactory", "per_device_train_batch_size", None, True),
-        ("openrlhf", "vanilla_loss", None, None),
+        ("openrlhf", "vanilla_loss", "0.1.8", False), ("openrlhf", "vanilla_loss", "0.1.9", True),
+        ("openrlhf", "vanilla_loss", "0.3.4", False), ("openrlhf", "flash_attn", "0.8.9.post1", True),
+        ("openrlhf", "flash_attn", "0.8.10", False), ("openrlhf", "attn_implementation", "0.8.10", True),
+        ("openrlhf", "ds.attn_implementation", "0.10.2", True), ("openrlhf", "no_such_flag", "0.10.2", False),
+        ("trl", "evaluation_strategy", "1.9.0", False), ("transformers", "evaluation_strategy", "4.51.0", None),
+        ("transformers", "evaluation_strategy", "4.46.0", True), ("ms-swift", "train_type", "4.1.0", False),
+        ("llamafactory", "per_device_train_batch_size", None, True), ("openrlhf", "vanilla_loss", None, None),
         ("nobody", "x", "1.0", None),
     ],
-)
+)  # fmt: skip
 def test_an_option_exists_at_a_release_or_it_cannot_be_told(
     framework: str, key: str, version: str | None, there: bool | None
 ) -> None:
@@ -57,21 +49,15 @@ def test_an_option_exists_at_a_release_or_it_cannot_be_told(
         assert catalogue.option(framework, key, version) is None
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("framework", "version", "stands_for"),
     [
-        ("openrlhf", "0.8.10", "0.8.5"),
-        ("openrlhf", "0.1.9", "0.1.10"),
-        ("openrlhf", "v0.11.0", "0.11.0"),
-        ("trl", "0.12.0", "0.12.2"),
-        ("trl", "0.13.0", "0.12.2"),
-        ("trl", "0.19.0", "0.19.1"),
-        ("trl", "2.0", "1.9.0"),
-        ("ms-swift", "3.1.0", "3.0.0"),
-        ("ms-swift", "2.5.0", "2.6.1"),
+        ("openrlhf", "0.8.10", "0.8.5"), ("openrlhf", "0.1.9", "0.1.10"), ("openrlhf", "v0.11.0", "0.11.0"),
+        ("trl", "0.12.0", "0.12.2"), ("trl", "0.13.0", "0.12.2"), ("trl", "0.19.0", "0.19.1"),
+        ("trl", "2.0", "1.9.0"), ("ms-swift", "3.1.0", "3.0.0"), ("ms-swift", "2.5.0", "2.6.1"),
         ("transformers", "4.46.2", "4.46.3"),
     ],
-)
+)  # fmt: skip
 def test_the_catalogued_release_that_stands_for_another(framework: str, version: str, stands_for: str) -> None:
     assert catalogue.nearest(framework, version) == stands_for
 
@@ -113,7 +99,7 @@ def test_a_no_switch_negates_a_boolean_that_is_on() -> None:
     assert catalogue.option("trl", "no_packing", "0.24.0") is None
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("framework", "keys", "low", "high"),
     [
         ("openrlhf", ["vanilla_loss", "micro_train_batch_size"], "0.1.9", "0.3.3"),
@@ -130,7 +116,7 @@ def test_the_options_used_bound_the_version(framework: str, keys: list[str], low
     assert bool(found[2]) == (low is not None or high is not None or len(keys) > 1)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("framework", "key", "version", "expected", "why"),
     [
         ("openrlhf", "flash_attn", "0.9.5", "attn_implementation", "renamed"),

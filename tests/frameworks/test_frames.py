@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.parse.pipeline import parse
 
 HEAD = "Traceback (most recent call last):\n"
@@ -17,7 +16,7 @@ def frames(*paths: str) -> str:
 SITE = "/usr/lib/python3.11/site-packages/"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("paths", "framework"),
     [
         (("/home/me/LLaMA-Factory/src/llamafactory/cli.py", SITE + "transformers/trainer.py"), "llamafactory"),

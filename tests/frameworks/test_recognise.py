@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.frameworks.making import PLACE, command, option, stated
 from trainmedic.kb.frameworks.models import family_of_type, model_family
 from trainmedic.kb.frameworks.recognise import Recognition, recognise
@@ -16,7 +15,7 @@ def words(found: Recognition) -> tuple[str | None, str | None, str | None]:
     return framework, algorithm, stage
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("program", "framework", "algorithm", "stage"),
     [
         ("openrlhf.cli.train_kto", "openrlhf", "kto", "preference"),
@@ -95,7 +94,7 @@ def yaml(**options: str) -> list[Option]:
     return [option(key, value, origin=Origin.YAML) for key, value in options.items()]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("options", "framework", "algorithm"),
     [
         (yaml(stage="kto", finetuning_type="full", model_name_or_path="m"), "llamafactory", "kto"),
@@ -238,62 +237,33 @@ def test_the_only_framework_installed_is_the_framework() -> None:
     assert words(recognise([], [], "", stated(openrlhf="0.3.3", verl="0.5.0")))[0] is None
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "family"),
     [
-        ("google/gemma-2b", "gemma"),
-        ("google/gemma-2b-it", "gemma"),
-        ("google/gemma-7b", "gemma"),
-        ("google/codegemma-2b", "gemma"),
-        ("google/gemma-2-2b-it", "gemma2"),
-        ("gemma2:9b", "gemma2"),
-        ("/ckpt/gemma-2-27b-it/checkpoint-100", "gemma2"),
-        ("/home/gemma-2-9b/Qwen2-7B-sft", "qwen2"),
-        ("google/gemma-3-4b-it", "gemma3"),
-        ("Qwen/Qwen-7B-Chat", "qwen"),
-        ("Qwen/Qwen1.5-7B", "qwen1.5"),
-        ("Qwen/Qwen2-7B", "qwen2"),
-        ("Qwen/Qwen2.5-Math-1.5B-Instruct", "qwen2.5"),
-        ("Qwen/Qwen3-8B", "qwen3"),
-        ("meta-llama/Meta-Llama-3-8B", "llama3"),
-        ("meta-llama/Llama-2-7b-hf", "llama2"),
-        ("huggyllama/llama-13b", "llama"),
-        ("mistralai/Mistral-7B-v0.1", "mistral"),
-        ("mistralai/Mixtral-8x7B-v0.1", "mixtral"),
-        ("deepseek-ai/DeepSeek-V3", "deepseek-v3"),
-        ("microsoft/Phi-3-mini-4k-instruct", "phi3"),
-        ("THUDM/glm-4-9b-chat", "glm4"),
-        ("01-ai/Yi-6B", "yi"),
-        ("LLaMA-Factory", None),
-        ("google/shieldgemma-9b", "gemma2"),
-        ("google/shieldgemma-2-4b-it", "gemma3"),
-        ("google/datagemma-rag-27b-it", "gemma2"),
-        ("google/txgemma-9b-chat", "gemma2"),
-        ("google/recurrentgemma-2b", None),
-        ("Qwen/Qwen2.5-Math-7B-Instruct", "qwen2.5"),
-        ("Qwen/Qwen3.5-35B-A3B", "qwen3.5"),
-        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "qwen2.5"),
-        ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "llama3"),
-        ("deepseek-ai/DeepSeek-R1-0528-Qwen3-8B", "qwen3"),
-        ("deepseek-ai/DeepSeek-R1", "deepseek-v3"),
-        ("meta-llama/Llama-3.1-8B-Instruct", "llama3"),
-        ("meta-llama/Llama-3.2-1B", "llama3"),
-        ("meta-llama/Llama-3.3-70B-Instruct", "llama3"),
-        ("mistralai/Mistral-Nemo-Instruct-2407", "mistral"),
-        ("microsoft/Phi-3.5-mini-instruct", "phi3"),
-        ("zai-org/GLM-4.5", "glm4.5"),
-        ("internlm/internlm2_5-7b-chat", "internlm2"),
-        ("openbmb/MiniCPM-2B-sft-bf16", "minicpm"),
-        ("openbmb/MiniCPM3-4B", "minicpm3"),
-        ("openbmb/MiniCPM-V-2_6", "minicpm-v"),
-        ("01-ai/Yi-1.5-9B-Chat", "yi"),
-        ("baichuan-inc/Baichuan2-7B-Chat", "baichuan2"),
-        ("baichuan-inc/Baichuan-13B-Chat", "baichuan"),
-        ("THUDM/chatglm3-6b", "chatglm3"),
-        ("THUDM/chatglm2-6b", "chatglm2"),
-        ("my-model", None),
+        ("google/gemma-2b", "gemma"), ("google/gemma-2b-it", "gemma"), ("google/gemma-7b", "gemma"),
+        ("google/codegemma-2b", "gemma"), ("google/gemma-2-2b-it", "gemma2"), ("gemma2:9b", "gemma2"),
+        ("/ckpt/gemma-2-27b-it/checkpoint-100", "gemma2"), ("/home/gemma-2-9b/Qwen2-7B-sft", "qwen2"),
+        ("google/gemma-3-4b-it", "gemma3"), ("Qwen/Qwen-7B-Chat", "qwen"), ("Qwen/Qwen1.5-7B", "qwen1.5"),
+        ("Qwen/Qwen2-7B", "qwen2"), ("Qwen/Qwen2.5-Math-1.5B-Instruct", "qwen2.5"), ("Qwen/Qwen3-8B", "qwen3"),
+        ("meta-llama/Meta-Llama-3-8B", "llama3"), ("meta-llama/Llama-2-7b-hf", "llama2"),
+        ("huggyllama/llama-13b", "llama"), ("mistralai/Mistral-7B-v0.1", "mistral"),
+        ("mistralai/Mixtral-8x7B-v0.1", "mixtral"), ("deepseek-ai/DeepSeek-V3", "deepseek-v3"),
+        ("microsoft/Phi-3-mini-4k-instruct", "phi3"), ("THUDM/glm-4-9b-chat", "glm4"), ("01-ai/Yi-6B", "yi"),
+        ("LLaMA-Factory", None), ("google/shieldgemma-9b", "gemma2"), ("google/shieldgemma-2-4b-it", "gemma3"),
+        ("google/datagemma-rag-27b-it", "gemma2"), ("google/txgemma-9b-chat", "gemma2"),
+        ("google/recurrentgemma-2b", None), ("Qwen/Qwen2.5-Math-7B-Instruct", "qwen2.5"),
+        ("Qwen/Qwen3.5-35B-A3B", "qwen3.5"), ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "qwen2.5"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "llama3"), ("deepseek-ai/DeepSeek-R1-0528-Qwen3-8B", "qwen3"),
+        ("deepseek-ai/DeepSeek-R1", "deepseek-v3"), ("meta-llama/Llama-3.1-8B-Instruct", "llama3"),
+        ("meta-llama/Llama-3.2-1B", "llama3"), ("meta-llama/Llama-3.3-70B-Instruct", "llama3"),
+        ("mistralai/Mistral-Nemo-Instruct-2407", "mistral"), ("microsoft/Phi-3.5-mini-instruct", "phi3"),
+        ("zai-org/GLM-4.5", "glm4.5"), ("internlm/internlm2_5-7b-chat", "internlm2"),
+        ("openbmb/MiniCPM-2B-sft-bf16", "minicpm"), ("openbmb/MiniCPM3-4B", "minicpm3"),
+        ("openbmb/MiniCPM-V-2_6", "minicpm-v"), ("01-ai/Yi-1.5-9B-Chat", "yi"),
+        ("baichuan-inc/Baichuan2-7B-Chat", "baichuan2"), ("baichuan-inc/Baichuan-13B-Chat", "baichuan"),
+        ("THUDM/chatglm3-6b", "chatglm3"), ("THUDM/chatglm2-6b", "chatglm2"), ("my-model", None),
     ],
-)
+)  # fmt: skip
 def test_a_model_name_gives_the_family(name: str, family: str | None) -> None:
     assert model_family(name) == family
 
@@ -388,22 +358,20 @@ def test_a_path_below_an_unresolved_folder_still_names_the_model() -> None:
     assert recognise([command("openrlhf.cli.train_rm")], [half]).model is None
 
 
-@pytest.mark.parametrize(
-    "said", ["gemma2 loss differs between eager and sdpa", "训练 gemma-2 时 loss 是 nan", "Gemma 2, nan"]
-)
+@every_case("said", ["gemma2 loss differs between eager and sdpa", "训练 gemma-2 时 loss 是 nan", "Gemma 2, nan"])
 def test_in_prose_gemma_2_needs_no_size(said: str) -> None:
     found = recognise([], [], said)
     assert found.model_family is not None
     assert found.model_family.value == "gemma2"
 
 
-@pytest.mark.parametrize("said", ["gemma-2b goes nan", "my run out/gemma-2 goes nan", "gemma goes nan"])
+@every_case("said", ["gemma-2b goes nan", "my run out/gemma-2 goes nan", "gemma goes nan"])
 def test_the_first_gemma_and_a_run_name_are_not_gemma_2(said: str) -> None:
     family = recognise([], [], said).model_family
     assert family is None or family.value == "gemma"
 
 
-@pytest.mark.parametrize("said", ["kto in swift makes it worse", "swift grpo 显存没有下降", "swift dpo nan"])
+@every_case("said", ["kto in swift makes it worse", "swift grpo 显存没有下降", "swift dpo nan"])
 def test_swift_beside_an_algorithm_is_the_framework(said: str) -> None:
     found = recognise([], [], said)
     assert found.framework is not None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.shipped import shipped_rules
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.model.place import Attachment
@@ -46,7 +45,7 @@ uv run python -m torch.distributed.run --nproc_per_node=8 scripts/training/run_r
 """
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "framework", "algorithm", "settings"),
     [
         (MEGATRON, "megatron-core", "pt", {"learning_rate": 6e-5, "tensor_parallel": 8, "num_nodes": 2, "bf16": True}),

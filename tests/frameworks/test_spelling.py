@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.frameworks.spelling import Spelling, spelling
 from trainmedic.kb.frameworks.values import normalise
 from trainmedic.kb.model.run import Origin, Value
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("framework", "name", "value", "version", "key", "raw"),
     [
         ("openrlhf", "attention", "eager", "0.8.11", "attn_implementation", "eager"),
@@ -73,8 +72,8 @@ def test_what_a_framework_cannot_say_is_not_written() -> None:
     assert spelling("openrlhf", "attention", "sdpa", "0.8.5") is None
 
 
-@pytest.mark.parametrize("word", ["eager", "sdpa", "flash2"])
-@pytest.mark.parametrize("framework", ["openrlhf", "trl", "llamafactory", "ms-swift"])
+@every_case("word", ["eager", "sdpa", "flash2"])
+@every_case("framework", ["openrlhf", "trl", "llamafactory", "ms-swift"])
 def test_what_is_written_reads_back_as_the_same(framework: str, word: str) -> None:
     found = spelling(framework, "attention", word)
     assert found is not None

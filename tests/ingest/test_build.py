@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import pkgutil
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.ingest.reading import build
-from trainmedic.ingest import sources
-from trainmedic.ingest.drafts.copies import containment, distinct, shingles
-from trainmedic.ingest.drafts.store import load_drafts, page_path
-from trainmedic.ingest.items import Block, Document, Failure, Options, Raw
-from trainmedic.ingest.sources import names, source
+from trainmedic.ingest.drafts.store import load_drafts
+from trainmedic.ingest.items import Failure, Options, Raw
+from trainmedic.ingest.sources import source
 from trainmedic.kb.pages.case import load_cases
 
 TEXT = """TRL 训练奖励模型 loss 为 nan
@@ -106,30 +103,6 @@ def test_a_file_that_is_no_text_is_a_failure_with_its_reason(tmp_path: Path, dat
     assert list(source("folder")(Options(location=str(tmp_path / "x.txt")))) == [Failure(origin="x.txt", reason=reason)]
 
 
-def test_a_folder_that_is_not_there_is_a_failure() -> None:
-    (failure,) = source("folder")(Options(location="/no/such"))
-    assert failure == Failure(origin="/no/such", reason="no such file or folder")
-
-
-def test_every_source_is_an_entry_point() -> None:
-    assert {module.name for module in pkgutil.iter_modules(sources.__path__)} <= set(names())
-    assert all(callable(source(name)) for name in names())
-
-
-def test_containment_is_measured_on_the_shorter_text() -> None:
-    short, long = shingles("loss is nan at step 2"), shingles("my loss is nan at step 2 on eight cards")
-    assert containment(short, long) == 1.0
-    assert containment(frozenset(), long) == 0.0
-
-
-def test_different_articles_stay_apart() -> None:
-    documents = [
-        Document(origin=name, title="t", blocks=(Block(kind="text", text=text),), language="en")
-        for name, text in (("a", "the loss is nan because of fp16"), ("b", "the job hangs in nccl after an hour"))
-    ]
-    assert distinct(documents)[0] == tuple(documents)
-
-
 def test_an_edited_article_replaces_its_own_draft(tmp_path: Path) -> None:
     (made,) = build([raw()], tmp_path).written
     again = build([raw(text=TEXT.replace("bfloat16", "float32"))], tmp_path)
@@ -150,6 +123,8 @@ def test_an_edited_article_is_only_told_if_a_reviewer_edited_the_draft(tmp_path:
 
 def test_a_deleted_article_is_told_once_and_its_draft_remains(tmp_path: Path) -> None:
     (made,) = build([raw()], tmp_path, complete=True).written
+    assert load_drafts(tmp_path) == (made,)
+    assert build([], tmp_path, source="folder:two", complete=True).gone == ()
     assert build([], tmp_path, complete=True).gone == ("a.txt",)
     assert build([], tmp_path, complete=True).gone == ()
     assert (tmp_path / f"{made.id}.md").exists()
@@ -157,14 +132,3 @@ def test_a_deleted_article_is_told_once_and_its_draft_remains(tmp_path: Path) ->
     back = build([raw()], tmp_path, complete=True)
     assert [draft.id for draft in back.updated] == [made.id]
     assert [draft.source_state for draft in load_drafts(tmp_path)] == ["current"]
-
-
-def test_an_article_of_another_source_is_not_taken_for_gone(tmp_path: Path) -> None:
-    build([raw()], tmp_path, source="folder:one", complete=True)
-    assert build([], tmp_path, source="folder:two", complete=True).gone == ()
-
-
-def test_a_draft_is_read_back_as_it_was_written(tmp_path: Path) -> None:
-    (made,) = build([raw()], tmp_path).written
-    assert load_drafts(tmp_path) == (made,)
-    assert page_path(tmp_path, made) == tmp_path / f"{made.id}.md"

@@ -33,7 +33,6 @@ GITHUB = """<html><head><title>loss nan · Issue #7 · x/y</title>
 <link rel="canonical" href="https://github.com/x/y/issues/7"></head><body><nav>Sign in</nav><main>
 <h1>loss nan</h1><div class="react-issue-body"><p>The loss is nan after ten steps.</p></div>
 <div class="react-issue-comment"><p>This is fixed by setting bf16 to true.</p></div></main></body></html>"""
-BLOG = GITHUB.replace("https://github.com/x/y/issues/7", "https://blog.example.org/nan")
 
 
 def read(path: Path) -> list[Raw | Failure]:
@@ -60,12 +59,6 @@ def test_a_notebook_keeps_its_text_code_and_outputs(tmp_path: Path) -> None:
     assert isinstance(raw, Raw)
     for part in ("# Post-mortem", "trainer.train()", "{'loss': nan}", "ValueError: bad batch", "TrainOutput()"):
         assert part in raw.content
-
-
-def test_a_table_becomes_markdown(tmp_path: Path) -> None:
-    (raw,) = written(tmp_path, "runs.csv", "run,loss\na,nan\n")
-    assert isinstance(raw, Raw)
-    assert "| a | nan |" in raw.content
 
 
 def word(body: str, start: str = "", encoding: str = "utf-8", **parts: bytes) -> bytes:
@@ -109,7 +102,6 @@ ENTITY = '<!DOCTYPE w:document [<!ENTITY a "loss">]>'
     [
         (word("<w:proofErr/>" * 200_000), "unpacks to too much (word/document.xml)"),
         (word(paragraph("a"), picture=b"0" * (21 * 1024 * 1024)), "unpacks to too much (word/media/picture)"),
-        (word(paragraph("&a;"), ENTITY), "declares entities (word/document.xml)"),
         (word(paragraph("&a;"), ENTITY, "utf-16"), "declares entities (word/document.xml)"),
     ],
 )
@@ -123,24 +115,13 @@ def test_a_document_that_unpacks_to_too_much_or_declares_entities_is_refused(
     assert isinstance(other, Raw)
 
 
-@pytest.mark.parametrize("kind", ["docx", "pdf"])
-def test_a_document_that_takes_too_long_costs_its_item_alone(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_document_that_takes_too_long_costs_its_item_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "b.ipynb").write_text(json.dumps(NOTEBOOK), encoding="utf-8")
-    numbers = range(3, 20_000)
-    kids = b" ".join(b"%d 0 R" % n for n in numbers)
-    pages = b"".join(b"%d 0 obj<</Type/Page/Parent 2 0 R>>endobj\n" % n for n in numbers)
-    data = {
-        "docx": word(paragraph("a") * 35_000),
-        "pdf": b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
-        b"2 0 obj<</Type/Pages/Count 19997/Kids[" + kids + b"]>>endobj\n" + pages + b"trailer<</Root 1 0 R>>\n%%EOF",
-    }
-    with Confined(1.5) as processes:
+    with Confined(0.6) as processes:
         monkeypatch.setattr(conversion, "_processes", lambda: processes)
-        failure, other = written(tmp_path, f"a.{kind}", data[kind], whole=True)
+        failure, other = written(tmp_path, "a.docx", word(paragraph("a") * 35_000), whole=True)
     assert isinstance(failure, Failure)
-    assert failure.reason == "takes longer than 1.5 s to read"
+    assert failure.reason == "takes longer than 0.6 s to read"
     assert isinstance(other, Raw)
 
 
@@ -149,7 +130,6 @@ def test_a_document_that_takes_too_long_costs_its_item_alone(
     [
         ("a.pdf", b"%PDF-1.4 broken"),
         ("a.docx", b"PK\x03\x04 broken"),
-        ("a.ipynb", b"{}"),
         ("a.ipynb", b"[" * 100_000),
         ("a.zip", b"no archive"),
         ("a.png", b"\x89PNG"),
@@ -182,13 +162,6 @@ def test_a_member_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
     assert "larger than 5 MiB" in failure.reason
 
 
-def test_hidden_folders_are_no_write_ups(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    (tmp_path / ".git" / "a.md").write_text("# x")
-    (tmp_path / "a.md").write_text("# y")
-    assert [item.origin for item in read(tmp_path)] == ["a.md"]
-
-
 def test_a_saved_issue_keeps_its_comments_and_its_address(tmp_path: Path) -> None:
     (raw,) = written(tmp_path, "issue.html", GITHUB)
     assert isinstance(raw, Raw)
@@ -196,10 +169,3 @@ def test_a_saved_issue_keeps_its_comments_and_its_address(tmp_path: Path) -> Non
     assert document.url == "https://github.com/x/y/issues/7"
     assert "setting bf16 to true" in document.text
     assert "Sign in" not in document.text
-
-
-def test_comments_below_an_article_are_left_out(tmp_path: Path) -> None:
-    (raw,) = written(tmp_path, "blog.html", BLOG)
-    assert isinstance(raw, Raw)
-    (document,) = clean([raw])
-    assert "setting bf16 to true" not in document.text

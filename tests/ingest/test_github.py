@@ -70,6 +70,8 @@ def test_an_issue_holds_its_messages_with_roles_and_no_names(tmp_path: Path) -> 
         "2025-03-01T10:00:00Z",
     )
     assert "carol" not in str(discussion).lower()
+    assert not only(tmp_path, {**ISSUE, "state_reason": "not_planned"}).resolved
+    assert read(tmp_path, json.dumps([{**ISSUE, "pull_request": {}}])) == []
 
 
 def test_a_discussion_knows_its_answer_and_the_replies(tmp_path: Path) -> None:
@@ -80,14 +82,6 @@ def test_a_discussion_knows_its_answer_and_the_replies(tmp_path: Path) -> None:
         (False, "reporter"),
     ]
     assert discussion.resolved
-
-
-def test_an_issue_closed_as_not_planned_is_not_resolved(tmp_path: Path) -> None:
-    assert not only(tmp_path, {**ISSUE, "state_reason": "not_planned"}).resolved
-
-
-def test_pull_requests_are_left_out(tmp_path: Path) -> None:
-    assert read(tmp_path, json.dumps([{**ISSUE, "pull_request": {}}])) == []
 
 
 def test_a_line_that_cannot_be_read_is_named_and_the_others_are_read(tmp_path: Path) -> None:
@@ -121,7 +115,3 @@ def test_missing_and_odd_fields_leave_the_issue_readable(tmp_path: Path, item: o
 @pytest.mark.parametrize("text", ["", "nonsense", "[" * 100_000, "3", '{"title": 4}'])
 def test_what_is_no_export_is_a_failure(tmp_path: Path, text: str) -> None:
     assert [type(item) for item in read(tmp_path, text)] == [Failure]
-
-
-def test_a_missing_file_is_a_failure() -> None:
-    assert [type(item) for item in source("github")(Options(location="/nowhere.json"))] == [Failure]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.ingest.items import Block, Discussion, Document, Message
 from trainmedic.ingest.personal import hidden, without_persons
 from trainmedic.ingest.sources.slack import called, unnamed
@@ -13,7 +12,7 @@ from trainmedic.ingest.threads.facts import digest_of, read_item
 from trainmedic.kb.identities import identities_of
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "left"),
     [
         ("负责人：张小明 2025-01-02", "负责人：xxx 2025-01-02"),
@@ -34,7 +33,7 @@ def test_persons_and_machines_are_hidden(text: str, left: str) -> None:
     assert hidden(left) == left
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "MASTER_ADDR=127.0.0.1",
@@ -108,7 +107,7 @@ def test_a_thread_names_nobody_and_keeps_code_and_versions() -> None:
     assert thread.digest == digest_of(item)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "part",
     ["a-", "a.", "@a", "/home/", "a@", "1.1.", "+49 1", ":1:", "ssh a", "~a", "x.local-", "reported by A ", "节点 "],
 )

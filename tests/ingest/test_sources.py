@@ -142,12 +142,6 @@ def test_of_a_huge_line_and_a_damaged_end_the_place_is_named(packed: bool, tmp_p
     ]
 
 
-def test_lines_of_a_file_that_cannot_be_read_are_a_failure(tmp_path: Path) -> None:
-    (failure,) = File(origin="a", open=(tmp_path / "gone").open).lines()  # type: ignore[arg-type]
-    assert isinstance(failure, Failure)
-    assert failure.reason == "No such file or directory"
-
-
 def test_lines_are_read_one_by_one(tmp_path: Path) -> None:
     path = put(tmp_path, {"a.jsonl": '{"id": 1, "title": "x", "text": "y"}\n'}) / "a.jsonl"
     items = source("jsonl")(Options(location=str(path)))
@@ -341,6 +335,7 @@ def test_of_a_git_checkout_only_what_changed_since_the_last_commit_is_read(tmp_p
     assert [item.key for item in items if isinstance(item, Gone)] == ["a.md"]
     assert [item.key for item in items if isinstance(item, Raw)] == ["b.md", "d.md"]
     assert len(read("git", tmp_path, "0" * 40)) == 3  # of an unknown commit everything is read
+    assert [type(item) for item in read("git", tmp_path / "none")] == [Failure]
 
 
 def test_a_folder_inside_a_git_checkout_is_read_alone(tmp_path: Path) -> None:
@@ -366,11 +361,6 @@ def test_names_that_are_no_text_are_written_out(tmp_path: Path) -> None:
     (line,) = read_source("jsonl", Options(location=str(tmp_path / "a.jsonl")))
     assert isinstance(line, Raw)
     assert (page.origin, line.key, line.url) == ("\\udcff.md", "\\ud800", "https://e.org/\\udc00")
-
-
-def test_a_folder_that_is_no_git_checkout_says_so(tmp_path: Path) -> None:
-    (failure,) = read("git", tmp_path / "none")
-    assert isinstance(failure, Failure)
 
 
 @pytest.mark.parametrize("kind", sorted(set(names()) - {"web", "github"}))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.shipped import shipped_cases, shipped_mechanisms, shipped_rules
 from trainmedic.ingest.authoring.mechanism_examples import lint_examples
 from trainmedic.ingest.authoring.page_lint import lint_mechanism
@@ -19,7 +18,7 @@ def test_every_page_loads() -> None:
     assert [str(problem) for problem in MECHANISMS.failures] == []
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS.mechanisms, ids=lambda mechanism: mechanism.id)
+@every_case("mechanism", MECHANISMS.mechanisms)
 def test_a_page_has_its_form_its_links_and_examples_that_hold(mechanism: Mechanism) -> None:
     page = MECHANISMS.pages[mechanism.id]
     assert [str(problem) for problem in lint_mechanism(mechanism, page, CASES, RULES, GLOSSARY)] == []

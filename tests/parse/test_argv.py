@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.readers import argv
 from trainmedic.kb.parse.readers.shell import Command
@@ -59,17 +58,14 @@ def test_a_list_that_is_cut_off_is_partial() -> None:
     assert read("Command '['python', 'train.py', '--bf16', 'True', '--lr")[0].partial
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
-        "nothing",
-        "Target modules ['q_proj', 'v_proj'] not found",
-        "langs = ['python', 'java']",
-        "cmd = ls -la",
+        "nothing", "Target modules ['q_proj', 'v_proj'] not found", "langs = ['python', 'java']", "cmd = ls -la",
         "cmd = python setup.py install",
         "Command '['/usr/bin/python3', 'setup.py', 'bdist_wheel']' returned non-zero exit status 1.",
     ],
-)
+)  # fmt: skip
 def test_what_starts_no_training_is_no_command(text: str) -> None:
     assert read(text) == ()
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
@@ -38,10 +37,8 @@ def kinds(evidence: Evidence) -> list[str]:
     return [signal.kind for signal in evidence.signals]
 
 
-@pytest.mark.parametrize(
-    "text", [KILLED, STATE, STATUS, PODS, SACCT], ids=["describe", "state", "yaml", "get", "sacct"]
-)
-@pytest.mark.parametrize("way", ["fenced", "pasted", "file"])
+@every_case("text", [KILLED, STATE, STATUS, PODS, SACCT])
+@every_case("way", ["fenced", "pasted", "file"])
 def test_a_job_that_was_killed_for_its_memory_is_recognised(text: str, way: str) -> None:
     if way == "file":
         evidence = parse("why?", (Attachment(name="status.yaml" if text is STATUS else "status.txt", content=text),))
@@ -53,7 +50,7 @@ def test_a_job_that_was_killed_for_its_memory_is_recognised(text: str, way: str)
     assert not any(run.options for run in evidence.runs)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         DESCRIPTION.format(reason="Completed", code=0),
@@ -66,7 +63,7 @@ def test_another_ending_is_none(text: str) -> None:
     assert kinds(parse(f"why?\n```\n{text}```")) == []
 
 
-@pytest.mark.parametrize("text", ["Name: my-run\nlearning_rate: 1e-5\n", "State: done\nlearning_rate: 1e-5\n"])
+@every_case("text", ["Name: my-run\nlearning_rate: 1e-5\n", "State: done\nlearning_rate: 1e-5\n"])
 def test_a_configuration_with_such_a_key_stays_one(text: str) -> None:
     evidence = parse("why?", (Attachment(name="train.yaml", content=text),))
     assert any(run.options for run in evidence.runs)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.every_case import every_case
 from tests.parse.reading import true_span
 from trainmedic.kb.parse.pipeline import parse
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "metric", "direction", "factor"),
     [
         ("it went from 39 → 500 s/it", "step_time", "up", 12.8),
@@ -38,21 +39,14 @@ def test_a_comparison_has_a_metric_a_direction_and_a_factor(
     assert true_span(comparison.span, text)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
-        "lr from 1e-4 to 1e-5",
-        "from step 10 to 200 the loss is fine",
-        "transformers from 4.44 to 4.46",
-        "it is not 10x slower",
-        "8x A100, epoch 1 to 3",
-        "gpu memory utilization 0.6 -> 0.3",
-        "loss 在 0.7 到 1.6 之间",
-        "the loss goes from 2.0 to 2.1",
-        "reward from 0 to 5",
-        "the accuracy is 3x larger",
+        "lr from 1e-4 to 1e-5", "from step 10 to 200 the loss is fine", "transformers from 4.44 to 4.46",
+        "it is not 10x slower", "8x A100, epoch 1 to 3", "gpu memory utilization 0.6 -> 0.3",
+        "loss 在 0.7 到 1.6 之间", "the loss goes from 2.0 to 2.1", "reward from 0 to 5", "the accuracy is 3x larger",
     ],
-)
+)  # fmt: skip
 def test_settings_ranges_denials_and_small_changes_are_no_comparison(text: str) -> None:
     assert parse(text).comparisons == ()
 
@@ -63,16 +57,13 @@ def test_a_slowdown_is_a_stated_signal() -> None:
     assert not parse("6x faster, from 40s to 2s per step").has("throughput_drop")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "kind"),
     [
-        ("the bar shows 0/500 and never moves", "hang"),
-        ("it is stuck at 0% forever", "hang"),
-        ("进度条一直不动", "hang"),
-        ("卡在 0/100", "hang"),
-        ("training is extremely slow", "throughput_drop"),
+        ("the bar shows 0/500 and never moves", "hang"), ("it is stuck at 0% forever", "hang"),
+        ("进度条一直不动", "hang"), ("卡在 0/100", "hang"), ("training is extremely slow", "throughput_drop"),
         ("训练速度特别慢", "throughput_drop"),
     ],
-)
+)  # fmt: skip
 def test_no_progress_is_a_hang_and_slowness_a_slowdown(text: str, kind: str) -> None:
     assert parse(text).has(kind)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.shipped import shipped_rules
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.model.place import Attachment
@@ -28,7 +27,7 @@ def defaults(config: RunConfig) -> list[str]:
     return [name for name, setting in config.settings.items() if setting.source.startswith("default of")]
 
 
-@pytest.mark.parametrize(
+@every_case(
     "question",
     [
         f"my ms-swift config has\n```yaml\n{FEW_KEYS}```\nwhy is the loss nan",
@@ -47,7 +46,7 @@ def test_a_few_lines_or_an_ellipsis_are_an_excerpt_without_defaults(question: st
     assert defaults(config) == []
 
 
-@pytest.mark.parametrize(
+@every_case(
     "question",
     [
         "`swift rlhf --rlhf_type dpo`",

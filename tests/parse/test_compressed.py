@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 import zstandard
 
+from tests.every_case import every_case
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.text import compressed
@@ -25,7 +26,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("ending", COMPRESS)
+@every_case("ending", COMPRESS)
 def test_a_compressed_log_is_read_with_its_own_lines(ending: str) -> None:
     name = f"train.log.{ending}"
     evidence = parse("", (Attachment(name=name, content=COMPRESS[ending](LOG)),))
@@ -37,7 +38,7 @@ def test_a_compressed_log_is_read_with_its_own_lines(ending: str) -> None:
     assert receipt.note.startswith("decompressed")
 
 
-@pytest.mark.parametrize("ending", COMPRESS)
+@every_case("ending", COMPRESS)
 def test_parts_compressed_one_by_one_are_one_text(ending: str) -> None:
     packed = COMPRESS[ending](b"first\n") + COMPRESS[ending](b"second\n")
     expanded = expand(packed + b"\0" * 512)
@@ -45,7 +46,7 @@ def test_parts_compressed_one_by_one_are_one_text(ending: str) -> None:
     assert (expanded.content, expanded.complete) == (b"first\nsecond\n", True)
 
 
-@pytest.mark.parametrize("ending", COMPRESS)
+@every_case("ending", COMPRESS)
 def test_what_is_damaged_is_read_as_far_as_it_goes_and_that_is_said(ending: str) -> None:
     packed = COMPRESS[ending](b"".join(b"step %d loss %d\n" % (n, n * n) for n in range(50_000)))
     (problem,) = parse("", (Attachment(name="a.log", content=packed[:-100]),)).receipt.problems
@@ -108,8 +109,6 @@ def test_the_lines_of_what_is_left_out_still_count() -> None:
     assert kept.endswith(b"line 2000\n")
 
 
-@pytest.mark.parametrize(
-    ("name", "plain"), [("run/train.log.gz", "run/train.log"), ("a.GZ", "a"), ("gz", "gz"), (".gz", ".gz")]
-)
+@every_case(("name", "plain"), [("run/train.log.gz", "run/train.log"), ("a.GZ", "a"), ("gz", "gz"), (".gz", ".gz")])
 def test_the_ending_of_the_compression_says_nothing_of_the_kind(name: str, plain: str) -> None:
     assert plain_name(name) == plain

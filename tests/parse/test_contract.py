@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from tests.parse.reading import true_span
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option
@@ -109,7 +110,7 @@ def test_any_mixture_of_its_own_syntax_is_read_without_an_error(name: str, data:
     read(name, "".join(data.draw(st.lists(st.sampled_from(FORMATS[name]["parts"]), max_size=25))))
 
 
-@pytest.mark.parametrize("name", WITH_EXAMPLE)
+@every_case("name", WITH_EXAMPLE)
 def test_options_are_in_the_order_of_the_text_and_their_spans_read_back(name: str) -> None:
     options = read(name, FORMATS[name]["whole"]).options
     own = [option for option in options if option.scope != "env"]  # a command's environment comes first
@@ -123,7 +124,7 @@ def test_options_are_in_the_order_of_the_text_and_their_spans_read_back(name: st
         assert option.raw in option.value_span.text
 
 
-@pytest.mark.parametrize("name", WITH_EXAMPLE)
+@every_case("name", WITH_EXAMPLE)
 def test_cut_off_anywhere_everything_before_the_cut_is_kept(name: str) -> None:
     whole: str = FORMATS[name]["whole"]
     options = read(name, whole).options
@@ -134,7 +135,7 @@ def test_cut_off_anywhere_everything_before_the_cut_is_kept(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", READERS)
+@every_case("name", READERS)
 def test_hostile_repetition_takes_linear_time(name: str) -> None:
     for part in (*REPEATED, *FORMATS[name].get("repeated", ())):
         for before in {"", FORMATS[name].get("whole", "")}:

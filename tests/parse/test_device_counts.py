@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.parse.reading import true_span
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.model.place import Attachment
@@ -15,23 +14,14 @@ def world(text: str, **files: str) -> object:
     return Facts(evidence).fact(("name", "world_size")).value
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "processes"),
     [
-        ("8xA100 80G, OOM", 8),
-        ("SFT on 8*H20", 8),
-        ("2 nodes x 8 A800", 16),
-        ("on 2 nodes with 8 GPUs each", 16),
-        ("I have 4 H100s", 4),
-        ("on a single GPU", 1),
-        ("4卡 A800 80G", 4),
-        ("16 张 H800", 16),
-        ("单机八卡", 8),
-        ("双机16卡", 16),
-        ("两机八卡", 16),
-        ("```\n[INFO] 8 GPUs found, world_size=16\n```", 16),
+        ("8xA100 80G, OOM", 8), ("SFT on 8*H20", 8), ("2 nodes x 8 A800", 16), ("on 2 nodes with 8 GPUs each", 16),
+        ("I have 4 H100s", 4), ("on a single GPU", 1), ("4卡 A800 80G", 4), ("16 张 H800", 16), ("单机八卡", 8),
+        ("双机16卡", 16), ("两机八卡", 16), ("```\n[INFO] 8 GPUs found, world_size=16\n```", 16),
     ],
-)
+)  # fmt: skip
 def test_the_number_of_processes_is_known_and_has_a_place(text: str, processes: int) -> None:
     fact = Facts(parse(text)).fact(("name", "world_size"))
     assert fact.value == processes
@@ -41,20 +31,14 @@ def test_the_number_of_processes_is_known_and_has_a_place(text: str, processes: 
     assert Facts(parse(text)).fact(("default_used", "num_processes")).value is False
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
-        "single GPU works, 8 GPUs hang",
-        "single gpu works, multi gpu hangs",
-        "one gpu is slower than the others",
-        "单卡正常，多卡卡死",
-        "verl on 8xA100",
-        "GRPO with trl on 8 GPUs",
-        "the loss is 8 at step 100",
-        "0 GPUs are seen",
-        "Qwen2.5-7B on an A100",
+        "single GPU works, 8 GPUs hang", "single gpu works, multi gpu hangs", "one gpu is slower than the others",
+        "单卡正常，多卡卡死", "verl on 8xA100", "GRPO with trl on 8 GPUs", "the loss is 8 at step 100",
+        "0 GPUs are seen", "Qwen2.5-7B on an A100",
     ],
-)
+)  # fmt: skip
 def test_numbers_that_differ_or_do_not_count_processes_say_nothing(text: str) -> None:
     assert "num_processes" not in parse(text).run.settings
 
@@ -70,7 +54,7 @@ def test_a_comment_says_how_many() -> None:
     assert Facts(evidence).fact(("name", "world_size")).value == 8
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "model", "family"),
     [
         ("Qwen2.5-7B on 8*H20", "Qwen2.5-7B", "qwen2.5"),
@@ -94,6 +78,6 @@ def test_a_family_without_a_size_is_no_model() -> None:
     assert run.model_family is not None
 
 
-@pytest.mark.parametrize(("text", "card"), [("在910B上训练", "910B"), ("A800 80G 显存不够", "A800"), ("8*H20", "H20")])
+@every_case(("text", "card"), [("在910B上训练", "910B"), ("A800 80G 显存不够", "A800"), ("8*H20", "H20")])
 def test_a_card_next_to_chinese_is_a_card(text: str, card: str) -> None:
     assert Facts(parse(text)).card_name().value == card

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.parse.reading import Checked
 from trainmedic.kb.model.run import Origin, Unresolved
 from trainmedic.kb.parse.pipeline import parse
@@ -38,7 +37,7 @@ def test_a_printed_dict_behind_logger_prefixes_is_read() -> None:
     assert values(text) == {"actor.lr": 1e-6, "actor.x": True}
 
 
-@pytest.mark.parametrize("value", ["x[0]", "x[y[0]]", "x[0\n", "x[" + "y" * 3000 + "]"])
+@every_case("value", ["x[0]", "x[y[0]]", "x[0\n", "x[" + "y" * 3000 + "]"])
 def test_a_printed_expression_is_unresolved(value: str) -> None:
     found = values(f"Namespace(lr=1, a={value}, b=2)")
     assert (found["lr"], found.get("b", 2)) == (1, 2)
@@ -66,9 +65,7 @@ def test_the_overrides_that_hydra_repeats_are_options() -> None:
     assert reading.options[2].span.text == "a.b=8"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "Error executing job with overrides: []", "Error executing job with overrides: ['x"]
-)
+@every_case("text", ["", "Error executing job with overrides: []", "Error executing job with overrides: ['x"])
 def test_without_overrides_there_is_nothing_to_read(text: str) -> None:
     assert dump.overrides(Piece(source=None, text=text)) is None
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from tests.parse.reading import true_span
 from trainmedic.kb.parse.logs.error_lines import template
 from trainmedic.kb.parse.pipeline import parse
@@ -17,7 +17,7 @@ def errors(text: str) -> list[tuple[str, str]]:
     return [(trace.exception, trace.message) for trace in traces]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "exception", "message"),
     [
         ("It dies with `ValueError: Attempting to unscale FP16 gradients.` now", "ValueError",
@@ -50,7 +50,7 @@ def test_a_quoted_error_has_its_type_and_message(text: str, exception: str, mess
     assert [trace.message for trace in parse(text).tracebacks] == [message]
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "No RuntimeError: it just hangs.",
@@ -90,7 +90,7 @@ def test_reading_never_raises(text: str) -> None:
     errors(text)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("one", "other"),
     [
         ("Tried to allocate 2.50 GiB on GPU 3", "Tried to allocate 1.25 GiB on GPU 0"),
@@ -106,6 +106,6 @@ def test_other_words_are_another_template() -> None:
     assert template("loss is nan at step 4") != template("loss is inf at step 4")
 
 
-@pytest.mark.parametrize("message", ["", "\n", "  \n  "])
+@every_case("message", ["", "\n", "  \n  "])
 def test_nothing_is_the_template_of_nothing(message: str) -> None:
     assert template(message) == ""

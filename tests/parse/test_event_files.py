@@ -11,6 +11,7 @@ from base64 import b64encode
 import pytest
 from fastapi.testclient import TestClient
 
+from tests.every_case import every_case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.logs import event_files
@@ -184,7 +185,7 @@ def test_records_too_long_to_hold_scalars_are_left_out() -> None:
     assert (found.rows, found.complete) == (1, True)
 
 
-@pytest.mark.parametrize("cut", [1, 3, 20, 70])
+@every_case("cut", [1, 3, 20, 70])
 def test_a_file_that_is_cut_off_is_read_up_to_there_and_said_to_be(cut: int) -> None:
     read = evidence(TB, tensorboard()[:-cut])
     assert [row.step for row in read.rows][:5] == [10, 20, 30, 40, 50]
@@ -208,7 +209,7 @@ def test_a_wrong_checksum_ends_the_reading() -> None:
     assert event_files.read(wandb([history({"loss": 1.0})]) + b"\0") is not None
 
 
-@pytest.mark.parametrize(
+@every_case(
     "message",
     [b"\x08", b"\x80" * 11, b"\x0a\x7f", b"\x0b", b"\x09\0", field(2, field(1, b"\x80"))],
 )

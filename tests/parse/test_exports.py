@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.model.evidence import Row
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.logs.exports import exported_columns
@@ -27,7 +26,7 @@ def rows_of(name: str, text: str) -> tuple[Row, ...]:
     return parse("", (Attachment(name=name, content=text),)).rows
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "metric"),
     [
         ("run-.-tag-train_loss.csv", "loss"),
@@ -61,7 +60,7 @@ def test_a_swanlab_export_has_the_run_and_the_metric_in_its_columns() -> None:
     assert math.isnan(second.metrics["loss"].value)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "header", [["Step"], ["step", "loss"], ["a", "b - loss"], ["Step", "run - loss__MIN"], ["step", "x_timestamp"]]
 )
 def test_other_tables_are_no_exports(header: list[str]) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.parse.reading import true_span
 from trainmedic.kb.model.evidence import Call
 from trainmedic.kb.model.place import Attachment
@@ -25,7 +24,7 @@ def calls(text: str) -> list[Call]:
     return found
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "actor_rollout_ref.rollout.n=8\ntrainer.nnodes=1",
@@ -44,7 +43,7 @@ def test_overrides_without_their_command_are_options_of_an_excerpt(text: str) ->
     assert "missing_backslash" not in {problem.code for problem in parse(text).receipt.problems}
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "without actor_rollout_ref.rollout.n=8 it works",
@@ -61,7 +60,7 @@ def test_flags_in_inline_code_are_options() -> None:
     assert options("swift sft with `--packing true --max_length 4096` is nan") == {"packing": True, "max_length": 4096}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "name", "arguments"),
     [
         ("```python\nds = load_dataset('x', split='train')\n```", "load_dataset", {"0": "x", "split": "train"}),
@@ -81,7 +80,7 @@ def test_a_call_of_anything_has_its_name_and_arguments(text: str, name: str, arg
     assert call.span.text.endswith(name.rpartition(".")[2])
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "key", "scope"),
     [
         ("```\nself.args.max_grad_norm = 0.5\n```", "max_grad_norm", ""),
@@ -99,7 +98,7 @@ def test_a_generation_configs_temperature_is_no_setting_of_the_run() -> None:
     assert not parse(text).run.written("temperature")
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "LlamaForCausalLM(\n  (model): LlamaModel(\n    (embed_tokens): Embedding(32000, 4096)\n  )\n)",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.every_case import every_case
 from trainmedic.ingest.personal import hidden
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
@@ -22,40 +23,18 @@ NOTICEABLE_S = 0.25
 
 # File, and what is before, repeated and behind it.
 PASTES = (
-    (None, "python train.py --lr", " ", "1e-5"),
-    (None, "python train.py --lr 1e-5", " ", "x!"),
-    (None, "", "{\n", ""),
-    (None, "", "[\n", ""),
-    (None, "a: ", "eyJ", "1e-5\n"),
-    (None, "a: ", "损失", ""),
-    (None, 'a: "', "x", ""),
-    (None, "a: *", "b", ""),
-    (None, "", " ", "a: 1"),
-    (None, "", "./", ""),
-    (None, "", "a.", "a=b"),
-    (None, "- ", " ", "x"),
-    (None, "python train.py --lr", "138", "]"),
-    (None, "", "> ", "x```"),
-    (None, 'x = "', '\\"', ""),
-    (None, "", "sudo a", ""),
-    (None, "", "A=(A=(", ")"),
-    (None, "", "step 1 ", ""),
-    (None, "export A=1\n", "\n", "x"),
-    (None, "", "nan ", ""),
-    (None, "", "transformers ", ""),
-    (None, "", "4.4.4 的", ""),
-    (None, "", "qwen-", ""),
-    (None, "", "from 1 to ", ""),
-    (None, "", "10x larger ", ""),
-    (None, "", "(ValueError: ", ""),
-    (None, "", "`list index out of range (", ""),
-    ("a.log", "", "OVERFLOW! Attempted loss scale: ", ""),
-    ("a.log", "", "argument ", "invalid choice"),
-    ("a.log", "", "labels are all ", ""),
-    ("a.yaml", "python train.py --lr", "\t", "x"),
-    ("a.py", "export A=", "|---", ""),
-    ("a.py", "python train.py --lr", "#SBATCH --a\n", ""),
-)
+    (None, "python train.py --lr", " ", "1e-5"), (None, "python train.py --lr 1e-5", " ", "x!"),
+    (None, "", "{\n", ""), (None, "", "[\n", ""), (None, "a: ", "eyJ", "1e-5\n"), (None, "a: ", "损失", ""),
+    (None, 'a: "', "x", ""), (None, "a: *", "b", ""), (None, "", " ", "a: 1"), (None, "", "./", ""),
+    (None, "", "a.", "a=b"), (None, "- ", " ", "x"), (None, "python train.py --lr", "138", "]"),
+    (None, "", "> ", "x```"), (None, 'x = "', '\\"', ""), (None, "", "sudo a", ""), (None, "", "A=(A=(", ")"),
+    (None, "", "step 1 ", ""), (None, "export A=1\n", "\n", "x"), (None, "", "nan ", ""),
+    (None, "", "transformers ", ""), (None, "", "4.4.4 的", ""), (None, "", "qwen-", ""), (None, "", "from 1 to ", ""),
+    (None, "", "10x larger ", ""), (None, "", "(ValueError: ", ""), (None, "", "`list index out of range (", ""),
+    ("a.log", "", "OVERFLOW! Attempted loss scale: ", ""), ("a.log", "", "argument ", "invalid choice"),
+    ("a.log", "", "labels are all ", ""), ("a.yaml", "python train.py --lr", "\t", "x"),
+    ("a.py", "export A=", "|---", ""), ("a.py", "python train.py --lr", "#SBATCH --a\n", ""),
+)  # fmt: skip
 
 
 def seconds(call: Callable[[str], object], text: str) -> float:
@@ -66,7 +45,7 @@ def seconds(call: Callable[[str], object], text: str) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("file", "before", "unit", "behind"), PASTES)
+@every_case(("file", "before", "unit", "behind"), PASTES)
 def test_reading_takes_time_in_proportion_to_the_text(file: str | None, before: str, unit: str, behind: str) -> None:
     def read(text: str) -> object:
         return parse(text) if file is None else parse("why?", [Attachment(name=file, content=text)])
@@ -82,7 +61,7 @@ def test_hiding_addresses_takes_time_in_proportion_to_the_text() -> None:
     assert took < NOTICEABLE_S or took < STEEPEST * seconds(hidden, "10.0.0.1 " * SHORT)
 
 
-@pytest.mark.parametrize("quotes", [40, 4_000])
+@every_case("quotes", [40, 4_000])
 def test_a_fence_behind_many_quotation_marks_is_found_at_once(quotes: int) -> None:
     assert parse("> " * quotes + "x```").question
 
@@ -92,7 +71,7 @@ def test_the_repair_of_python_is_given_up_and_the_next_text_is_read_from_its_beg
     assert len(survivors("x = f(a=1)\ny = [1, 2").body) == 1
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("line", "code"),
     [
         ("x = {", "x = {"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
 from trainmedic.kb.parse.readers import hydra, shell
 from trainmedic.kb.parse.source import Piece
@@ -16,7 +16,7 @@ def override(text: str) -> Option:
     return command.options[-1]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value"),
     [
         ("5", 5),
@@ -47,29 +47,16 @@ def test_command_line_text_has_the_type_it_looks_like(text: str, value: Value) -
     assert type(hydra.typed(text)) is type(value)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value"),
     [
-        ("null", None),
-        ("1e-6", 1e-6),
-        ("[a,b]", ("a", "b")),
-        ("['a b', 'c']", ("a b", "c")),
-        ("{a:1,b:[x,{c:2}]}", {"a": 1, "b": ("x", {"c": 2})}),
-        ("'text'", "text"),
-        ("[]", ()),
-        ("{}", {}),
-        ("[1,", "[1,"),
-        ("{a}", "{a}"),
-        ("[a]b", "[a]b"),
-        ("[[[", "[[["),
-        ("a,b", "a,b"),
-        ("${data.path}", Unresolved("${data.path}")),
-        ("['open", "['open"),
-        ("[ 1 , 2 ]", (1, 2)),
-        ("{a: {", "{a: {"),
+        ("null", None), ("1e-6", 1e-6), ("[a,b]", ("a", "b")), ("['a b', 'c']", ("a b", "c")),
+        ("{a:1,b:[x,{c:2}]}", {"a": 1, "b": ("x", {"c": 2})}), ("'text'", "text"), ("[]", ()), ("{}", {}),
+        ("[1,", "[1,"), ("{a}", "{a}"), ("[a]b", "[a]b"), ("[[[", "[[["), ("a,b", "a,b"),
+        ("${data.path}", Unresolved("${data.path}")), ("['open", "['open"), ("[ 1 , 2 ]", (1, 2)), ("{a: {", "{a: {"),
         ("[1,,2]", "[1,,2]"),
     ],
-)
+)  # fmt: skip
 def test_hydra_values(text: str, value: Value) -> None:
     assert hydra.value_of(text) == value
 
@@ -79,19 +66,15 @@ def test_too_deep_a_nesting_stays_text() -> None:
     assert hydra.value_of(text) == text
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "key", "raw", "value"),
     [
-        ("trainer.nnodes=2", "trainer.nnodes", "2", 2),
-        ("+data.filter=true", "data.filter", "true", True),
-        ("++a.b=[1,2]", "a.b", "[1,2]", (1, 2)),
-        ("~trainer.logger", "trainer.logger", "~", None),
-        ("'a.b=\"x y\"'", "a.b", "x y", "x y"),
-        ("a.b='[x,y]'", "a.b", "[x,y]", ("x", "y")),
-        ("a.b=$HOME/x", "a.b", "$HOME/x", Unresolved("$HOME/x")),
-        ("a.b=", "a.b", "", ""),
+        ("trainer.nnodes=2", "trainer.nnodes", "2", 2), ("+data.filter=true", "data.filter", "true", True),
+        ("++a.b=[1,2]", "a.b", "[1,2]", (1, 2)), ("~trainer.logger", "trainer.logger", "~", None),
+        ("'a.b=\"x y\"'", "a.b", "x y", "x y"), ("a.b='[x,y]'", "a.b", "[x,y]", ("x", "y")),
+        ("a.b=$HOME/x", "a.b", "$HOME/x", Unresolved("$HOME/x")), ("a.b=", "a.b", "", ""),
     ],
-)
+)  # fmt: skip
 def test_an_override_is_an_option(text: str, key: str, raw: str, value: Value) -> None:
     option = override(text)
     assert (option.key, option.raw, option.value, option.origin) == (key, raw, value, Origin.HYDRA)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.parse.reading import Checked
 from trainmedic.kb.parse.readers import json_file
 
@@ -17,7 +16,7 @@ def test_nested_keys_are_dotted_and_typed() -> None:
     assert codes(text) == set()
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         '{"a": 1, // c\n"b": 2}',
@@ -69,7 +68,7 @@ def test_an_endless_stream_of_lists_is_read_up_to_a_bound() -> None:
     assert [problem.code for problem in reading.problems] == ["json_error"]
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "{" + ", ".join(f'"k{n}": {{"a": 1}}' for n in range(5000)) + "}",

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment, Span
 from trainmedic.kb.model.run import Unresolved
@@ -158,7 +159,7 @@ def test_an_unclosed_fence_is_said_and_makes_the_run_partial() -> None:
     assert evidence.run.partial
 
 
-@pytest.mark.parametrize("words", ["```yaml\nstage: kto\nlora_rank: 8", "stage: kto\nlora_rank: 8\n"])
+@every_case("words", ["```yaml\nstage: kto\nlora_rank: 8", "stage: kto\nlora_rank: 8\n"])
 def test_a_yaml_in_the_question(words: str) -> None:
     assert read(words).run.settings["lora_rank"].value == 8
 
@@ -199,7 +200,7 @@ def test_a_long_log_is_read_at_both_ends_with_the_users_line_numbers() -> None:
     assert max(row.span.line for row in evidence.rows) == 100_000
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "expected"),
     [
         ("[rank0]: {'loss': 0.5, 'epoch': 0.1}\r[rank1]: {'loss': 0.6}\n", [(None, 0.5, 1, 11), (None, 0.6, 2, 11)]),
@@ -300,7 +301,7 @@ def test_anything_at_all_can_be_read(question: str, content: bytes, name: str) -
     check_spans(parse(question, [Attachment(name=name, content=content)]))
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "With trl 0.16.0 constructing the trainer fails: AttributeError: 'X' object has no attribute 'y'",

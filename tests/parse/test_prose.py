@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from trainmedic.kb.parse.logs.messages import Message
 from trainmedic.kb.parse.said import prose
 from trainmedic.kb.parse.said.prose import ProseFacts
@@ -24,7 +24,7 @@ def known(text: str) -> dict[str, tuple[str | None, str | None, str | None]]:
     return {fact.package: (fact.exact, fact.low, fact.high) for fact in read(text).versions}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "expected"),
     [
         ("flash-attn 2.6.1", {"flash-attn": ("2.6.1", None, None)}),
@@ -53,7 +53,7 @@ def test_two_numbers_leave_the_patch_release_open() -> None:
     assert known("transformers is 4.43") == {"transformers": (None, "4.43", "4.44.dev0")}
 
 
-@pytest.mark.parametrize("text", ["transformers v5", "transformers 5.x"])
+@every_case("text", ["transformers v5", "transformers 5.x"])
 def test_a_major_version_leaves_all_its_releases_open(text: str) -> None:
     assert known(text) == {"transformers": (None, "5", "6.dev0")}
 
@@ -62,7 +62,7 @@ def test_the_engine_of_vllm_is_no_version() -> None:
     assert known("vllm V1 engine") == {}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "low", "high"),
     [
         ("tried transformers 4.43.1 and 4.45.2", "4.43.1", "4.45.2"),
@@ -78,20 +78,14 @@ def test_several_versions_or_a_comparison_are_a_range(text: str, low: str | None
     assert known(text) == {"transformers": (None, low, high)}
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
-        "升级到 transformers 4.45.0 以后会好吗",
-        "please upgrade to transformers 4.45.0",
-        "transformers 升级到 4.45.0 就好了",
-        "it is fixed in trl 0.13.0",
-        "建议用 trl 0.13.0",
-        "not on transformers 4.45.0",
-        "transformers 4",
-        "mytrl 0.12.0 and trl/0.12.0.tgz",
-        "trl 0.5% better",
+        "升级到 transformers 4.45.0 以后会好吗", "please upgrade to transformers 4.45.0",
+        "transformers 升级到 4.45.0 就好了", "it is fixed in trl 0.13.0", "建议用 trl 0.13.0",
+        "not on transformers 4.45.0", "transformers 4", "mytrl 0.12.0 and trl/0.12.0.tgz", "trl 0.5% better",
     ],
-)
+)  # fmt: skip
 def test_a_target_or_a_part_of_a_word_is_no_version_in_use(text: str) -> None:
     assert known(text) == {}
 
@@ -103,7 +97,7 @@ def test_a_version_has_its_place_and_reason() -> None:
     assert "trl 0.12.0" in fact.reason
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "kinds"),
     [
         ("loss is nan", {"loss_nan"}),
@@ -181,7 +175,7 @@ def test_what_a_user_says_is_stated(text: str, kinds: set[str]) -> None:
     assert all(signal.stated for signal in read(text).signals)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "no nan", "loss is not nan", "没有 nan", "不是 OOM", "loss 没有变成 nan", "the loss never becomes nan",
@@ -198,17 +192,14 @@ def test_what_a_user_denies_is_not_stated(text: str) -> None:
     assert stated(text) == set()
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "kinds"),
     [
-        ("no OOM, but loss is nan", {"loss_nan"}),
-        ("没有 OOM,但是 loss nan", {"loss_nan"}),
-        ("not only loss nan", {"loss_nan"}),
-        ("不知道为什么 loss nan", {"loss_nan"}),
-        ("I have no idea why loss is nan", {"loss_nan"}),
-        ("no nan, just loss stuck at 0.69", {"loss_flat"}),
+        ("no OOM, but loss is nan", {"loss_nan"}), ("没有 OOM,但是 loss nan", {"loss_nan"}),
+        ("not only loss nan", {"loss_nan"}), ("不知道为什么 loss nan", {"loss_nan"}),
+        ("I have no idea why loss is nan", {"loss_nan"}), ("no nan, just loss stuck at 0.69", {"loss_flat"}),
     ],
-)
+)  # fmt: skip
 def test_a_denial_ends_with_its_clause(text: str, kinds: set[str]) -> None:
     assert stated(text) == kinds
 
@@ -237,7 +228,7 @@ def test_reading_never_raises_and_spans_are_the_text(text: str) -> None:
             assert lines[span.line - 1][span.column - 1 : span.end_column - 1] == span.text
 
 
-@pytest.mark.parametrize("message", prose.STATED, ids=lambda message: message.kind)
+@every_case("message", prose.STATED)
 def test_what_a_pattern_matches_holds_one_of_its_literals(message: Message) -> None:
     @settings(max_examples=12, deadline=None, derandomize=True, database=None)
     @given(st.from_regex(message.pattern))

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.every_case import every_case
 from tests.parse.reading import Checked
 from trainmedic.kb.model.run import Unresolved
 from trainmedic.kb.parse.readers import python_script
@@ -34,7 +35,7 @@ def test_from_pretrained_is_a_scope_of_its_own() -> None:
     assert {option.scope for option in read(text).options} == {"from_pretrained"}
 
 
-@pytest.mark.parametrize(
+@every_case(
     "value", ['f"x{a}"', "g(1)", 'os.environ["X"]', "args.lr", "a if b else c", "1 / 0", "9**9", "x[0]", "UNKNOWN"]
 )
 def test_what_only_running_would_tell_is_unresolved(value: str) -> None:
@@ -67,7 +68,7 @@ def test_spread_dicts_are_read_once() -> None:
     assert config.partial
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     ["  lr=1e-5,\n  bf16=True,\n", "args = DPOConfig(\n    lr=1e-5,\n    bf16=True,\n", "DPOConfig(\n  ...\n  lr=1e-5,\n  bf16=True)",  # noqa: E501
      "lr=1e-5, bf16=True", ">>> X = 1\n>>> DPOConfig(lr=1e-5, bf16=True)", "!pip x\n    DPOConfig(lr=1e-5, bf16=True)",
@@ -162,7 +163,7 @@ def test_an_attribute_of_a_variable_is_unresolved_and_one_of_a_module_is_not() -
     assert options == {"a": Unresolved("model_args.name"), "b": "torch.bfloat16", "c": "TaskType.SEQ_CLS"}
 
 
-@pytest.mark.parametrize("number", ["9" * 301, "0x" + "f" * 5_000, "0b" + "1" * 2_000])
+@every_case("number", ["9" * 301, "0x" + "f" * 5_000, "0b" + "1" * 2_000])
 def test_a_whole_number_that_no_float_can_hold_stays_text(number: str) -> None:
     found = values(f"DPOConfig(beta={number}, learning_rate=-{number}, optim_args={{{number}: 1}})\n")
     assert found["beta"] == number
@@ -170,7 +171,7 @@ def test_a_whole_number_that_no_float_can_hold_stays_text(number: str) -> None:
     assert values("DPOConfig(beta=" + "9" * 300 + ")")["beta"] == int("9" * 300)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("value", "number"),
     [("2 + 3", 5), ("7 - 3", 4), ("3 / 2", 1.5), ("7 // 2", 3), ("BASE * 2", 2e-6), ("-(1 + 1)", -2), ("+1", 1)],
 )
@@ -178,7 +179,7 @@ def test_plain_arithmetic_is_worked_out(value: str, number: float) -> None:
     assert values(f"BASE = 1e-6\nDPOConfig(a={value})") == {"a": number}
 
 
-@pytest.mark.parametrize("value", ["+".join("1" * 30), 'b"bytes"', "2j", "-NAME", "7 // 0", "~1"])
+@every_case("value", ["+".join("1" * 30), 'b"bytes"', "2j", "-NAME", "7 // 0", "~1"])
 def test_what_is_no_plain_number_or_text_is_unresolved(value: str) -> None:
     assert values(f"DPOConfig(a={value})") == {"a": Unresolved(value)}
 
@@ -188,9 +189,7 @@ def test_a_dict_that_spreads_another_holds_its_entries() -> None:
     assert values(text) == {"a": 1, "b": 2}
 
 
-@pytest.mark.parametrize(
-    "text", ['my_args = {**my_args, "a": 1}', 'my_args = dict(**your_args)\nyour_args = {**my_args, "a": 1}']
-)
+@every_case("text", ['my_args = {**my_args, "a": 1}', 'my_args = dict(**your_args)\nyour_args = {**my_args, "a": 1}'])
 def test_a_dictionary_may_spread_itself(text: str) -> None:
     assert read(text).partial
     assert "a" in values(f"{text}\nDPOConfig(**my_args)")
@@ -229,7 +228,7 @@ FIRST = ["from_pretrained", "AutoModelForCausalLM.from_pretrained"]
 NEITHER = ["AutoModelForCausalLM.from_pretrained"] * 2
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("one", "two", "trainer", "scopes"),
     [
         ("m: PreTrainedModel", "other", "Trainer(model=m)", FIRST),
@@ -249,7 +248,7 @@ def test_the_trained_model_is_followed_through_plain_assignments(
     assert scopes_of(LOADS.format(one, two) + trainer + "\n") == scopes
 
 
-@pytest.mark.parametrize("value", ["x[0]", "x[y[0]]", 'f"x{a}"', "x[" + "y" * 3000 + "]"])
+@every_case("value", ["x[0]", "x[y[0]]", 'f"x{a}"', "x[" + "y" * 3000 + "]"])
 def test_in_a_broken_script_too_what_only_running_would_tell_is_unresolved(value: str) -> None:
     found = values(f"def f(:\nDPOConfig(lr=1, a={value}, b=2)")
     assert found["lr"] == 1
@@ -262,7 +261,7 @@ def test_a_bracket_that_stays_open_in_a_broken_script_costs_only_its_value() -> 
     assert found["b"] == 2
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "expected"),
     [
         ("LR = 1e-5\nC(lr=LR,\n  ... and so on", {"lr": 1e-5}),
@@ -314,7 +313,7 @@ def cast_of(text: str) -> list[tuple[object, str]]:
     return [(o.value, o.span.text) for o in read(text).options if o.scope == "cast" and o.key == "torch_dtype"]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value", "span"),
     [
         (f"{LOAD}.half()\n", "torch.float16", "half()"),
@@ -336,27 +335,17 @@ def test_a_cast_of_the_trained_model_is_a_dtype_that_the_user_wrote(text: str, v
     assert cast_of(text + TRAINER) == expected
 
 
-@pytest.mark.parametrize(
+@every_case(
     "line",
     [
-        "inputs = tok(x).to(torch.float16)",
-        "batch['x'].half()",
-        "logits = model(x).half()",
-        "out = model.generate(x).to(torch.float16)",
-        "model.lm_head.half()",
-        "x = torch.randn(3).half()",
-        "ref_model.half()",
-        "reward_model = AutoModelForSequenceClassification.from_pretrained('r').half()",
-        "model.to('cuda')",
-        "model.to(device)",
-        "for p in model.parameters(): p.data = p.data.float()",
-        "trainer.train()\nmodel = model.half()",
-        "def save_merged(model):\n    model.half().save_pretrained('x')",
-        "tokenizer = AutoTokenizer.from_pretrained('a')\ntokenizer.half()",
-        "a.b[0].half()",
-        "f().half()",
+        "inputs = tok(x).to(torch.float16)", "batch['x'].half()", "logits = model(x).half()",
+        "out = model.generate(x).to(torch.float16)", "model.lm_head.half()", "x = torch.randn(3).half()",
+        "ref_model.half()", "reward_model = AutoModelForSequenceClassification.from_pretrained('r').half()",
+        "model.to('cuda')", "model.to(device)", "for p in model.parameters(): p.data = p.data.float()",
+        "trainer.train()\nmodel = model.half()", "def save_merged(model):\n    model.half().save_pretrained('x')",
+        "tokenizer = AutoTokenizer.from_pretrained('a')\ntokenizer.half()", "a.b[0].half()", "f().half()",
     ],
-)
+)  # fmt: skip
 def test_what_is_not_the_trained_model_or_not_before_training_is_no_cast(line: str) -> None:
     assert cast_of(f"{LOAD}\n{TRAINER}{line}\n") == []
 
@@ -388,7 +377,7 @@ def test_assignments_in_a_circle_end() -> None:
     assert cast_of("a = b\nb = a\na.half()\nmodel = model\nmodel.half()\n") == [("torch.float16", "half()")]
 
 
-@pytest.mark.parametrize("end", ["push_to_hub(model, 'x')", "model.save_pretrained('x')", "out = model.generate(**i)"])
+@every_case("end", ["push_to_hub(model, 'x')", "model.save_pretrained('x')", "out = model.generate(**i)"])
 def test_a_script_that_makes_or_runs_a_model_and_trains_none_has_no_cast(end: str) -> None:
     text = f"model = OPTForCausalLM(config).to(dtype=torch.float16)\n{end}\n"
     assert cast_of(text) == []
@@ -407,7 +396,7 @@ def test_variables_assigned_crosswise_are_followed_in_linear_time() -> None:
     assert time.thread_time() - started < 5
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "model: PreTrainedModel = AutoModel.from_pretrained('a')\nmodel.half()\n",
@@ -425,7 +414,7 @@ def test_a_dtype_that_is_no_single_value_is_no_option() -> None:
     assert cast_of("".join(f"v{n} = v{n + 1}\n" for n in range(60)) + "v0.half()\n") == []
 
 
-@pytest.mark.parametrize("links", [300, 900, 1500, 2500])
+@every_case("links", [300, 900, 1500, 2500])
 def test_a_chain_of_calls_of_any_length_is_read_without_an_error(links: int) -> None:
     chain = ".cuda()" * links
     for text in (

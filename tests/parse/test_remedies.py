@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.parse.reading import true_span
 from trainmedic.kb.parse.pipeline import parse
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "setting", "helped"),
     [
         ("I tried lowering the lr / disabling flash attention, no change", "learning_rate", False),
@@ -36,21 +35,15 @@ def test_a_remedy_names_its_settings_and_its_outcome(text: str, setting: str, he
     assert remedy.text == remedy.span.text
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
-        "可以尝试设置 max_grad_norm=1.0 来缓解 NaN",
-        "建议降低学习率来解决",
-        "disabling packing may fix it",
-        "we recommend disabling packing, which fixes it",
-        "should I try lowering the lr?",
-        "Would disabling packing fix it?",
-        "有篇文章说把学习率调大可以解决",
-        "With bf16 the loss is nan",
-        "CUDA out of memory. Tried to allocate 2 GiB",
-        "removing the blue one fixes it",
+        "可以尝试设置 max_grad_norm=1.0 来缓解 NaN", "建议降低学习率来解决", "disabling packing may fix it",
+        "we recommend disabling packing, which fixes it", "should I try lowering the lr?",
+        "Would disabling packing fix it?", "有篇文章说把学习率调大可以解决", "With bf16 the loss is nan",
+        "CUDA out of memory. Tried to allocate 2 GiB", "removing the blue one fixes it",
     ],
-)
+)  # fmt: skip
 def test_what_is_only_considered_or_is_no_remedy_is_none(text: str) -> None:
     assert parse(text).remedies == ()
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from trainmedic.kb.model.evidence import Row
 from trainmedic.kb.parse.logs import metrics, rows
 from trainmedic.kb.parse.pipeline import parse
@@ -248,7 +249,7 @@ def test_a_metric_that_comes_again_starts_the_next_row() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "expected"),
     [
         ("我这里 loss：0.58，grad_norm：0.16，kl：11.29。", {"loss": 0.58, "grad_norm": 0.16, "kl": 11.29}),
@@ -266,24 +267,18 @@ def test_a_row_copied_into_a_sentence_is_read(text: str, expected: dict[str, flo
     assert values(row) == expected
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
-        "loss is not nan, it is fine",
-        "I saw loss 0 twice",
-        "no loss 0.5, grad_norm 0.1 here",
-        "learning_rate: 1e-6",
-        "eval_steps: 100\nper_device_eval_batch_size: 1\nlogging_steps: 5",
-        "clip_ratio: 0.2",
+        "loss is not nan, it is fine", "I saw loss 0 twice", "no loss 0.5, grad_norm 0.1 here", "learning_rate: 1e-6",
+        "eval_steps: 100\nper_device_eval_batch_size: 1\nlogging_steps: 5", "clip_ratio: 0.2",
         "the log has learning_rate 1.0e-6, lr 2.0",
         "swift rlhf --rlhf_type kto --learning_rate 1e-6 --desirable_weight 1.0",
         "actor_rollout_ref.actor.entropy_coeff=0 actor_rollout_ref.actor.clip_ratio=0.2",
-        '{"zero_optimization": {"stage": 3}, "fp16": {"loss_scale": 0, "initial_scale_power": 16}}',
-        "my loss: 10%",
-        "loss: 5/10",
-        "",
+        '{"zero_optimization": {"stage": 3}, "fp16": {"loss_scale": 0, "initial_scale_power": 16}}', "my loss: 10%",
+        "loss: 5/10", "",
     ],
-)
+)  # fmt: skip
 def test_configuration_and_talk_make_no_row(text: str) -> None:
     assert read(text) == ()
 
@@ -316,7 +311,7 @@ def test_a_printed_dict_reads_back(loss: float, norm: float, step: int) -> None:
     assert row.step == step
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("raw", "name"),
     [
         ("train/loss", "loss"), ("LM Loss", "loss"), ("Training Loss", "loss"), ("Validation Loss", "eval_loss"),
@@ -346,9 +341,7 @@ def test_whether_the_rest_of_a_row_is_healthy_can_be_asked() -> None:
     assert metrics.finite_except(row, ("logits/",))
 
 
-@pytest.mark.parametrize(
-    ("text", "rounded"), [("actor/lr:0.000", True), ("'learning_rate': 0.0", False), ("lr: 1e-6", False)]
-)
+@every_case(("text", "rounded"), [("actor/lr:0.000", True), ("'learning_rate': 0.0", False), ("lr: 1e-6", False)])
 def test_a_zero_of_fixed_decimals_may_be_a_small_number(text: str, rounded: bool) -> None:
     (row,) = read("step:1 - loss:0.5 - " + text)
     assert metrics.rounded_zero(row.metrics["learning_rate"]) is rounded

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.source import Piece
 from trainmedic.kb.parse.text.segment import Block, segment
@@ -33,25 +34,14 @@ def kinds(text: str, name: str | None = None) -> list[str]:
     return [block.kind for block in blocks(text, name)]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("kind", "text"),
     [
-        ("command", KTO),
-        ("yaml", YAML),
-        ("json", JSON),
-        ("python", PYTHON),
-        ("log", LOG),
-        ("log", TRACE),
-        ("versions", PIP),
-        ("ini", INI),
-        ("toml", TOML),
-        ("metrics", CSV),
-        ("dump", DUMP),
+        ("command", KTO), ("yaml", YAML), ("json", JSON), ("python", PYTHON), ("log", LOG), ("log", TRACE),
+        ("versions", PIP), ("ini", INI), ("toml", TOML), ("metrics", CSV), ("dump", DUMP),
     ],
-)
-@pytest.mark.parametrize(
-    "prose", ["My run breaks, this is what I use here for it:", "训练的时候 loss 变成 nan，配置如下："]
-)
+)  # fmt: skip
+@every_case("prose", ["My run breaks, this is what I use here for it:", "训练的时候 loss 变成 nan，配置如下："])
 def test_each_kind_is_found_without_fences(kind: str, text: str, prose: str) -> None:
     found = blocks(f"{prose}\n\n{text}\n\n{prose}\n")
     assert [block.kind for block in found] == ["prose", kind, "prose"]
@@ -66,34 +56,18 @@ def test_several_kinds_in_one_message() -> None:
     assert kinds(text) == ["prose", "command", "prose", "log", "yaml", "log"]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("info", "text", "kind"),
     [
-        ("bash", KTO, "command"),
-        ("yaml", YAML, "yaml"),
-        ("json", JSON, "json"),
-        ("python", PYTHON, "python"),
-        ("log", LOG, "log"),
-        ("", KTO, "command"),
-        ("", YAML, "yaml"),
-        ("", JSON, "json"),
-        ("text", LOG, "log"),
-        ("toml", TOML, "toml"),
-        ("ini", INI, "ini"),
-        ("csv", CSV, "metrics"),
-        ("yaml", KTO, "command"),
-        ("bash", JSON, "json"),
-        ("python", KTO, "command"),
-        ("bash train.sh", KTO, "command"),
-        ("", "just words", "log"),
-        ("{.yaml}", YAML, "yaml"),
-        ("", '{"loss": 1, "step": 1}\n{"loss": 2, "step": 2}', "metrics"),
-        ("", "#!/bin/bash\nls", "command"),
-        ("md", YAML, "yaml"),
-        ("diff", "- a\n+ b", "log"),
-        ("bash", "ls", "command"),
+        ("bash", KTO, "command"), ("yaml", YAML, "yaml"), ("json", JSON, "json"), ("python", PYTHON, "python"),
+        ("log", LOG, "log"), ("", KTO, "command"), ("", YAML, "yaml"), ("", JSON, "json"), ("text", LOG, "log"),
+        ("toml", TOML, "toml"), ("ini", INI, "ini"), ("csv", CSV, "metrics"), ("yaml", KTO, "command"),
+        ("bash", JSON, "json"), ("python", KTO, "command"), ("bash train.sh", KTO, "command"),
+        ("", "just words", "log"), ("{.yaml}", YAML, "yaml"),
+        ("", '{"loss": 1, "step": 1}\n{"loss": 2, "step": 2}', "metrics"), ("", "#!/bin/bash\nls", "command"),
+        ("md", YAML, "yaml"), ("diff", "- a\n+ b", "log"), ("bash", "ls", "command"),
     ],
-)
+)  # fmt: skip
 def test_fences_are_read_by_label_and_content(info: str, text: str, kind: str) -> None:
     found = blocks(f"see\n```{info}\n{text}\n```\nthanks")
     assert [block.kind for block in found] == ["prose", kind, "prose"]
@@ -101,7 +75,7 @@ def test_fences_are_read_by_label_and_content(info: str, text: str, kind: str) -
     assert found[1].piece.line == 3
 
 
-@pytest.mark.parametrize("mark", ["```", "~~~", "````"])
+@every_case("mark", ["```", "~~~", "````"])
 def test_a_fence_that_never_ends_runs_to_the_end(mark: str) -> None:
     found = blocks(f"see\n{mark}bash\n{KTO}\n")
     assert [(block.kind, block.closed) for block in found] == [("prose", True), ("command", False)]
@@ -118,7 +92,7 @@ def test_an_empty_fence_is_nothing() -> None:
     assert kinds("```\n\n```\n") == []
 
 
-@pytest.mark.parametrize("above", ["train.yaml:", "the file `train.yaml` is\n"])
+@every_case("above", ["train.yaml:", "the file `train.yaml` is\n"])
 def test_the_name_above_a_fence_is_the_files_name(above: str) -> None:
     assert blocks(f"{above}\n```\n{YAML}\n```")[-1].name == "train.yaml"
     assert blocks(f"```yaml train.yaml\n{YAML}\n```")[-1].name == "train.yaml"
@@ -141,7 +115,7 @@ def test_quoted_replies_and_indented_fences_lose_their_marks() -> None:
     assert blocks("  ```yaml\n  a_b: 1\n  ```")[0].piece.text.strip() == "a_b: 1"
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "$ swift rlhf \\\n>   --rlhf_type dpo \\\n>   --beta 0.1",
@@ -161,54 +135,32 @@ def test_prompts_are_taken_off(text: str) -> None:
     assert text.split("\n")[start.line - 1][start.column - 1 : start.end_column - 1] == "swift"
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
-        "deepspeed zero3 makes my loss nan",
-        "python version 3.10 is what I use",
-        "swift sft 训练的时候 loss 是 nan 怎么办",
-        "trl 0.12 and torch 2.5",
-        "Note: this happens only on A100 cards here",
-        "http://example.org: see there",
-        "Environment: A100",
-        "the flag --vanilla_loss does not help at all",
-        "Why does this happen? I do not understand it.",
-        "环境：A100",
-        "--- a rule",
-        "I set [model] and then",
-        "{not json}",
-        "foo(bar) = baz?",
-        "export it",
+        "deepspeed zero3 makes my loss nan", "python version 3.10 is what I use",
+        "swift sft 训练的时候 loss 是 nan 怎么办", "trl 0.12 and torch 2.5",
+        "Note: this happens only on A100 cards here", "http://example.org: see there", "Environment: A100",
+        "the flag --vanilla_loss does not help at all", "Why does this happen? I do not understand it.", "环境：A100",
+        "--- a rule", "I set [model] and then", "{not json}", "foo(bar) = baz?", "export it",
     ],
-)
+)  # fmt: skip
 def test_prose_stays_prose(text: str) -> None:
     assert kinds(text) == ["prose"]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "text", "kind"),
     [
-        ("train.sh", KTO, "command"),
-        ("a/b.yaml", YAML, "yaml"),
-        ("ds.json", JSON, "json"),
-        ("train.py", PYTHON, "python"),
-        ("a.toml", TOML, "toml"),
-        ("a.cfg", INI, "ini"),
-        ("m.csv", CSV, "metrics"),
-        ("m.jsonl", "{}\n{}", "metrics"),
-        ("m.json", '{"a": 1}\n{"a": 2}', "metrics"),
-        ("requirements.txt", "trl==0.12", "versions"),
-        ("train.log", LOG, "log"),
-        ("config", JSON, "json"),
-        ("notes.txt", YAML, "yaml"),
-        ("run.yaml", KTO, "command"),
-        ("Dockerfile", "FROM x", "log"),
-        ("x.md", "words", "prose"),
-        ("slurm-1.out", TRACE, "log"),
-        ("empty.txt", "a", "prose"),
+        ("train.sh", KTO, "command"), ("a/b.yaml", YAML, "yaml"), ("ds.json", JSON, "json"),
+        ("train.py", PYTHON, "python"), ("a.toml", TOML, "toml"), ("a.cfg", INI, "ini"), ("m.csv", CSV, "metrics"),
+        ("m.jsonl", "{}\n{}", "metrics"), ("m.json", '{"a": 1}\n{"a": 2}', "metrics"),
+        ("requirements.txt", "trl==0.12", "versions"), ("train.log", LOG, "log"), ("config", JSON, "json"),
+        ("notes.txt", YAML, "yaml"), ("run.yaml", KTO, "command"), ("Dockerfile", "FROM x", "log"),
+        ("x.md", "words", "prose"), ("slurm-1.out", TRACE, "log"), ("empty.txt", "a", "prose"),
         ("run", "#!/bin/sh\nls", "command"),
     ],
-)
+)  # fmt: skip
 def test_attachments_are_read_by_name_and_content(name: str, text: str, kind: str) -> None:
     assert kinds(text, name) == [kind]
 
@@ -225,7 +177,7 @@ def test_json_after_words_on_the_same_line() -> None:
     assert (found[1].piece.line, found[1].piece.column) == (1, 14)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text", ['{\n "a": 1,\n "b": {"c": 2', '{\n "a": 1,\n\nI do not know why this one does happen', '{"a": {"b": 1}}']
 )
 def test_json_cut_off_anywhere_is_json(text: str) -> None:
@@ -288,7 +240,7 @@ def test_stretches_are_in_order_do_not_overlap_and_hold_the_users_text(text: str
 WIDE = "I have been changing this flag all the time and nothing helps"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "found"),
     [
         (f"--beta {WIDE}", ["prose"]),
@@ -322,7 +274,7 @@ def test_a_section_may_end_with_the_text_or_with_other_words() -> None:
     assert kinds(f"{INI}\n{WIDE}") == ["ini", "prose"]
 
 
-@pytest.mark.parametrize(
+@every_case(
     "facts",
     [
         "model: Qwen2-7B\nnum_params: 7000000000\ntrainable: 1000",
@@ -354,7 +306,7 @@ def test_metrics_one_per_line_are_a_log_and_settings_above_them_are_not() -> Non
     assert kinds(f"{YAML}\nloss: 0.5\nbf16: true") == ["yaml"]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "column"),
     [
         ("here is the command: deepspeed --module openrlhf.cli.train_kto --bf16", 22),
@@ -368,7 +320,7 @@ def test_a_command_behind_words_and_a_colon_is_read_at_its_place(text: str, colu
     assert (option.span.column, option.value) == (text.index("--bf16") + 1, True)
 
 
-@pytest.mark.parametrize("first", ["image: torch\n", ""])
+@every_case("first", ["image: torch\n", ""])
 def test_a_yaml_key_with_a_command_stays_yaml(first: str) -> None:
     assert kinds(f"{first}command: deepspeed --module openrlhf.cli.train_kto --bf16\nreplicas: 2\n") == ["yaml"]
 
@@ -379,7 +331,7 @@ def test_what_the_user_says_in_chinese_behind_an_error_is_his_own_words() -> Non
     assert parse(text).versions["ms-swift"].exact == "2.6.1"
 
 
-@pytest.mark.parametrize("line", ["    # --freeze_vit true \\", "# --bf16 \\"])
+@every_case("line", ["    # --freeze_vit true \\", "# --bf16 \\"])
 def test_an_option_that_is_commented_out_begins_no_command(line: str) -> None:
     assert "command" not in kinds(line)
     assert kinds(f"{KTO} \\\n{line}\n")[0] == "command"
@@ -395,7 +347,7 @@ def test_comments_do_not_end_a_script() -> None:
     assert parse(f"my script\n```\n{text}\n```").run.framework is not None
 
 
-@pytest.mark.parametrize("before", ["", "set -x\n\n", "CUDA_VISIBLE_DEVICES=0,1 \\\n"])
+@every_case("before", ["", "set -x\n\n", "CUDA_VISIBLE_DEVICES=0,1 \\\n"])
 def test_inline_code_over_several_lines_is_a_command_without_its_marks(before: str) -> None:
     text = f"command:\n`{before}{KTO}`\nwhy?"
     assert kinds(text) == ["prose", "command", "prose"]

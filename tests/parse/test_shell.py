@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.every_case import every_case
 from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
 from trainmedic.kb.parse.readers import shell
 from trainmedic.kb.parse.readers.shell import Command, Script
@@ -34,7 +35,7 @@ def codes(text: str) -> list[str]:
     return [problem.code for problem in read(text).problems]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "launcher", "entry"),
     [
         ("deepspeed --module openrlhf.cli.train_kto --beta 0.1", "deepspeed", "openrlhf.cli.train_kto"),
@@ -95,30 +96,15 @@ def test_launcher_and_program_are_told_apart(text: str, launcher: str | None, en
     assert (command.entry.value if command.entry else None) == entry
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
-        "cd /data",
-        "pip install trl==0.12",
-        "python -c 'print(1)'",
-        "python",
-        "python setup.py install",
-        "accelerate config",
-        "ls --all",
-        "accelerate",
-        "srun hostname",
-        "ray start --head",
-        "ray job submit --no-wait",
-        "echo hi | tee x",
-        "docker run img",
-        "torchrun --nnodes 1 python -c 'print(1)'",
-        "bash -c ls",
-        "python /opt/conda/bin/accelerate config",
-        "$EMPTY_AT_FIRST",
-        '"$@"',
-        "",
+        "cd /data", "pip install trl==0.12", "python -c 'print(1)'", "python", "python setup.py install",
+        "accelerate config", "ls --all", "accelerate", "srun hostname", "ray start --head",
+        "ray job submit --no-wait", "echo hi | tee x", "docker run img", "torchrun --nnodes 1 python -c 'print(1)'",
+        "bash -c ls", "python /opt/conda/bin/accelerate config", "$EMPTY_AT_FIRST", '"$@"', "",
     ],
-)
+)  # fmt: skip
 def test_what_starts_no_training_is_no_command(text: str) -> None:
     assert read(text).commands == ()
 
@@ -129,31 +115,18 @@ def test_flags_before_the_program_belong_to_the_launcher() -> None:
     assert values(command) == {"beta": 0.1}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value", "raw"),
     [
-        ("--x 5", 5, "5"),
-        ("--x=5", 5, "5"),
-        ("--x", True, None),
-        ("--x -1", -1, "-1"),
-        ("--x -1e-5", -1e-5, "-1e-5"),
-        ("--x 'a b'", "a b", "a b"),
-        ('--x="1e-6"', 1e-6, "1e-6"),
-        ("--x a b c", ("a", "b", "c"), "a b c"),
-        ("--x 1 --y", 1, "1"),
-        ("--x false", False, "false"),
-        ("--x a\\ b", "a b", "a\\ b"),
-        ("--x $'a\\nb\\q'", "a\nb\\q", "$'a\\nb\\q'"),
-        ('--x "a \\"b\\" \\d"', 'a "b" \\d', 'a \\"b\\" \\d'),
-        ("--x name#100", "name#100", "name#100"),
-        ("--x ''", "", ""),
-        ('--x \'{"a": {"b": 1}}\'', {"a": {"b": 1}}, '{"a": {"b": 1}}'),
-        ("--x $", "$", "$"),
-        ("--x a'b'c", "abc", "a'b'c"),
-        ('--x "$5"', Unresolved("$5"), "$5"),
-        ('--x "a\\\nb"', "ab", "a\\\nb"),
+        ("--x 5", 5, "5"), ("--x=5", 5, "5"), ("--x", True, None), ("--x -1", -1, "-1"),
+        ("--x -1e-5", -1e-5, "-1e-5"), ("--x 'a b'", "a b", "a b"), ('--x="1e-6"', 1e-6, "1e-6"),
+        ("--x a b c", ("a", "b", "c"), "a b c"), ("--x 1 --y", 1, "1"), ("--x false", False, "false"),
+        ("--x a\\ b", "a b", "a\\ b"), ("--x $'a\\nb\\q'", "a\nb\\q", "$'a\\nb\\q'"),
+        ('--x "a \\"b\\" \\d"', 'a "b" \\d', 'a \\"b\\" \\d'), ("--x name#100", "name#100", "name#100"),
+        ("--x ''", "", ""), ('--x \'{"a": {"b": 1}}\'', {"a": {"b": 1}}, '{"a": {"b": 1}}'), ("--x $", "$", "$"),
+        ("--x a'b'c", "abc", "a'b'c"), ('--x "$5"', Unresolved("$5"), "$5"), ('--x "a\\\nb"', "ab", "a\\\nb"),
     ],
-)
+)  # fmt: skip
 def test_values_of_flags(text: str, value: Value, raw: str | None) -> None:
     found = option(f"swift sft {text}", "x")
     assert (found.value, found.raw) == (value, raw)
@@ -195,47 +168,30 @@ def test_environment_after_a_wrapper_counts() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value"),
     [
-        ("X=5\nswift sft --x $X", 5),
-        ("X='a b'\nswift sft --x \"$X\"", "a b"),
-        ("swift sft --x ${X:-7}", 7),
-        ("X=\nswift sft --x ${X:-7}", 7),
-        ("X=3\nX=${X:-8}\nswift sft --x ${X}", 3),
-        ("swift sft --x ${X:-${Y:-2}}", 2),
-        ("Y=1\nswift sft --x ${X:-$Z}", Unresolved("${X:-$Z}")),
-        ("swift sft --x $X", Unresolved("$X")),
-        ("swift sft --x /data/$X/m", Unresolved("/data/$X/m")),
-        ("swift sft --x ${X##*/}", Unresolved("${X##*/}")),
-        ("swift sft --x $(nproc)", Unresolved("$(nproc)")),
-        ("swift sft --x `nproc`", Unresolved("`nproc`")),
-        ("swift sft --x $((2*3+1))", 7),
-        ("N=2\nswift sft --x $((16 / N / 1))", 8),
-        ("N=2\nswift sft --x $((16 / ${N} - -1))", 9),
-        ("N=3\nswift sft --x $(expr 16 / $N)", 5),
-        ("N=3\nswift sft --x $(expr 16 % $N)", 1),
-        ("swift sft --x $((-7 / 2))", -3),
-        ("swift sft --x $((1/0))", Unresolved("$((1/0))")),
-        ("swift sft --x $((2**3))", Unresolved("$((2**3))")),
-        ("swift sft --x $((1 +))", Unresolved("$((1 +))")),
+        ("X=5\nswift sft --x $X", 5), ("X='a b'\nswift sft --x \"$X\"", "a b"), ("swift sft --x ${X:-7}", 7),
+        ("X=\nswift sft --x ${X:-7}", 7), ("X=3\nX=${X:-8}\nswift sft --x ${X}", 3),
+        ("swift sft --x ${X:-${Y:-2}}", 2), ("Y=1\nswift sft --x ${X:-$Z}", Unresolved("${X:-$Z}")),
+        ("swift sft --x $X", Unresolved("$X")), ("swift sft --x /data/$X/m", Unresolved("/data/$X/m")),
+        ("swift sft --x ${X##*/}", Unresolved("${X##*/}")), ("swift sft --x $(nproc)", Unresolved("$(nproc)")),
+        ("swift sft --x `nproc`", Unresolved("`nproc`")), ("swift sft --x $((2*3+1))", 7),
+        ("N=2\nswift sft --x $((16 / N / 1))", 8), ("N=2\nswift sft --x $((16 / ${N} - -1))", 9),
+        ("N=3\nswift sft --x $(expr 16 / $N)", 5), ("N=3\nswift sft --x $(expr 16 % $N)", 1),
+        ("swift sft --x $((-7 / 2))", -3), ("swift sft --x $((1/0))", Unresolved("$((1/0))")),
+        ("swift sft --x $((2**3))", Unresolved("$((2**3))")), ("swift sft --x $((1 +))", Unresolved("$((1 +))")),
         ("swift sft --x $((a b))", Unresolved("$((a b))")),
-        ("swift sft --x $(expr length a)", Unresolved("$(expr length a)")),
-        ("swift sft --x $(echo 5)", 5),
-        ("swift sft --x $(echo $Q)", Unresolved("$(echo $Q)")),
-        ('A=(1 2)\nswift sft --x "${A[@]}"', (1, 2)),
-        ("A=(1)\nA+=(2)\nswift sft --x ${A[*]}", (1, 2)),
-        ("A=1\nA+=2\nswift sft --x $A", 12),
+        ("swift sft --x $(expr length a)", Unresolved("$(expr length a)")), ("swift sft --x $(echo 5)", 5),
+        ("swift sft --x $(echo $Q)", Unresolved("$(echo $Q)")), ('A=(1 2)\nswift sft --x "${A[@]}"', (1, 2)),
+        ("A=(1)\nA+=(2)\nswift sft --x ${A[*]}", (1, 2)), ("A=1\nA+=2\nswift sft --x $A", 12),
         ("A=1\nif [ -z $B ]; then\nA=2\nfi\nswift sft --x $A", Unresolved("$A")),
         ("if true; then\nA=2\nfi\nswift sft --x $A", 2),
-        ("for A in 1 2; do\nswift sft --x $A\ndone", Unresolved("$A")),
-        ("A=$B\nswift sft --x $A", Unresolved("$A")),
-        ('A=(1 2)\nswift sft --x "a$A"', "a1 2"),
-        ("swift sft --x $((", "$"),
-        ("swift sft --x $(( (1+2)*3 ))", 9),
+        ("for A in 1 2; do\nswift sft --x $A\ndone", Unresolved("$A")), ("A=$B\nswift sft --x $A", Unresolved("$A")),
+        ('A=(1 2)\nswift sft --x "a$A"', "a1 2"), ("swift sft --x $((", "$"), ("swift sft --x $(( (1+2)*3 ))", 9),
         ("swift sft --x $((1+2) )", Unresolved("$((1+2) )")),
     ],
-)
+)  # fmt: skip
 def test_variables_are_evaluated_as_far_as_the_text_decides(text: str, value: Value) -> None:
     assert option(text, "x").value == value
 
@@ -275,7 +231,7 @@ def test_an_element_of_an_array_is_several_words_where_the_array_is_used_without
     assert "num-workers" not in values(only(text.format('"${ARGS[@]}"')))
 
 
-@pytest.mark.parametrize("text", ['"${MORE[@]}"', "$MORE", "--x 1 $MORE", "--x 1 ..."])
+@every_case("text", ['"${MORE[@]}"', "$MORE", "--x 1 $MORE", "--x 1 ..."])
 def test_what_may_hold_any_flags_makes_a_command_partial(text: str) -> None:
     assert only(f"swift sft --a 1 {text}").partial
 
@@ -373,7 +329,7 @@ def test_long_dashes_and_curly_quotes_are_read_as_plain_ones() -> None:
     assert codes("swift sft –bf16 —lr 1").count("typographic") == 1
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "code"),
     [
         ("swift sft --a 'x \\\n --b 2", "unclosed_quote"),
@@ -426,7 +382,7 @@ def test_the_values_of_a_flag_may_come_from_different_places() -> None:
     assert (late.value, late.value_span and late.value_span.text) == (("k", "x"), "k")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value"),
     [
         ('--system "say “hi” now"', "say “hi” now"),

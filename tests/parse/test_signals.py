@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from trainmedic.kb.model.evidence import Signal
 from trainmedic.kb.parse.logs import messages, metrics, rows, signal_kinds, signals, tracebacks
 from trainmedic.kb.parse.pipeline import parse
@@ -83,33 +83,25 @@ def test_a_loss_of_zero_with_a_nan_gradient_is_a_hidden_nan() -> None:
     assert norm.step == 1
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("row", "kind"),
     [
-        ({"loss": "nan"}, "loss_nan"),
-        ({"loss": "inf"}, "loss_inf"),
-        ({"policy_loss": "nan", "reward": 1}, "loss_nan"),
-        ({"loss": 1, "grad_norm": "inf"}, "grad_norm_inf"),
-        ({"eval_loss": "nan"}, "eval_loss_nan"),
-        ({"loss": 1, "nll_loss": "nan"}, "nll_loss_nan"),
-        ({"loss": 1, "rewards/chosen": "nan"}, "reward_nan"),
-        ({"loss": 1, "logps/chosen": "-inf"}, "logps_nan"),
-        ({"loss": 1, "logits/chosen": "nan"}, "logits_nan"),
-        ({"loss": 1, "kl": "nan"}, "kl_nan"),
-        ({"loss": 1, "kl": -0.5}, "kl_negative"),
-        ({"loss": 1, "kl": 50}, "kl_huge"),
-        ({"loss": 1.19e34}, "loss_diverging"),
-        ({"loss": -0.3}, "loss_negative"),
-        ({"loss": 120.0}, "loss_huge"),
+        ({"loss": "nan"}, "loss_nan"), ({"loss": "inf"}, "loss_inf"),
+        ({"policy_loss": "nan", "reward": 1}, "loss_nan"), ({"loss": 1, "grad_norm": "inf"}, "grad_norm_inf"),
+        ({"eval_loss": "nan"}, "eval_loss_nan"), ({"loss": 1, "nll_loss": "nan"}, "nll_loss_nan"),
+        ({"loss": 1, "rewards/chosen": "nan"}, "reward_nan"), ({"loss": 1, "logps/chosen": "-inf"}, "logps_nan"),
+        ({"loss": 1, "logits/chosen": "nan"}, "logits_nan"), ({"loss": 1, "kl": "nan"}, "kl_nan"),
+        ({"loss": 1, "kl": -0.5}, "kl_negative"), ({"loss": 1, "kl": 50}, "kl_huge"),
+        ({"loss": 1.19e34}, "loss_diverging"), ({"loss": -0.3}, "loss_negative"), ({"loss": 120.0}, "loss_huge"),
         ({"train_runtime": 10, "train_loss": 0.0}, "loss_zero"),
     ],
-)
+)  # fmt: skip
 def test_one_row_shows(row: Mapping[str, object], kind: str) -> None:
     text = "{" + ", ".join(f"'{name}': {value}" for name, value in row.items()) + "}"
     assert kinds(text) == {kind}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("row", "expected"),
     [
         ("{'loss': 0.0, 'grad_norm': 0.0, 'learning_rate': 4e-05, 'epoch': 0.5}", {"loss_zero", "grad_norm_zero"}),
@@ -133,7 +125,7 @@ def test_a_single_row_that_was_copied_shows(row: str, expected: set[str]) -> Non
     assert kinds(row) == expected
 
 
-@pytest.mark.parametrize(
+@every_case(
     "row",
     [
         "{'loss': 2.3, 'grad_norm': 0.0, 'learning_rate': 0.0, 'epoch': 0.0}",
@@ -175,7 +167,7 @@ def test_on_policy_training_may_have_a_loss_of_zero_or_below() -> None:
     assert kinds(log(loss=[0.0, -0.01, 0.0], reward=[0.1, 0.2, 0.3], grad_norm=[0.1, 0.1, 0.1])) == {"healthy_log"}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("columns", "kind"),
     [
         ({"loss": [0.5, 0.0, 0.0]}, "loss_zero"),
@@ -204,7 +196,7 @@ def test_a_series_shows(columns: Mapping[str, Sequence[object]], kind: str) -> N
     assert kinds(log(**columns)) == {kind}
 
 
-@pytest.mark.parametrize(
+@every_case(
     "columns",
     [
         {"loss": FALLING, "grad_norm": STEADY},
@@ -261,7 +253,7 @@ def test_a_copied_line_and_a_log_are_two_series() -> None:
     assert "loss_zero" not in kinds(text)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "kind"),
     [
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", "oom"),
@@ -350,7 +342,7 @@ def test_judging_rows_never_raises_and_every_signal_points_into_the_log(
         assert signal.span.text in text
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "kind"),
     [
         ("store->get('0') got error: Socket Timeout", "nccl_timeout"),
@@ -365,7 +357,7 @@ def test_the_warning_on_a_negative_kl_counts_where_it_is_quoted() -> None:
     assert "kl_negative" in kinds("", said="PPO出现KL divergence is starting to become negative: -5.27")
 
 
-@pytest.mark.parametrize(
+@every_case(
     "line",
     [
         "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.",

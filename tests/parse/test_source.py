@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from trainmedic.kb.parse.source import Limits, LineIndex, Piece
 from trainmedic.kb.parse.text.intake import decode, load
 
@@ -21,7 +21,7 @@ def text_of(content: str | bytes, limits: Limits = NORMAL) -> str:
     return load("a.log", content, limits, limits.total).source.text
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "gb18030"])
+@every_case("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "gb18030"])
 def test_the_usual_encodings_are_recognised(encoding: str) -> None:
     text = "loss 变成 nan\nlearning_rate: 1e-6 and more plain text\n" * 4
     decoded = decode(text.encode(encoding))
@@ -39,7 +39,7 @@ def test_a_few_bad_bytes_are_replaced() -> None:
     assert "long enough" in decoded[0]
 
 
-@pytest.mark.parametrize(
+@every_case(
     "content",
     [b"\x7fELF\x02\x01", b"PK\x03\x04rest", bytes(range(256)) * 8, b"\xff\x01\x80\x81" * 40, b"loss: 1\x00lr" * 50],
 )
@@ -54,17 +54,14 @@ def test_a_stray_nul_is_a_blank() -> None:
     assert text_of(b"loss: 1\x00 and then a lot of other text" + b" x" * 100).startswith("loss: 1  and")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("written", "shown"),
     [
         ("\x1b[36m(A pid=1)\x1b[0m 'loss': \x1b[1;31mnan\x1b[0m", "(A pid=1) 'loss': nan"),
-        ("\x1b[A\x1b[2K 5/50\x1b[K", " 5/50"),
-        ("\x1b]8;;https://a.b\x1b\\link\x1b]8;;\x07 end", "link end"),
-        ("\x1b(B\x1b=a", "a"),
-        ("[1m [0, 36] a[0m]", "[1m [0, 36] a[0m]"),
-        ("\x1b[\nnext", "\x1b[\nnext"),
+        ("\x1b[A\x1b[2K 5/50\x1b[K", " 5/50"), ("\x1b]8;;https://a.b\x1b\\link\x1b]8;;\x07 end", "link end"),
+        ("\x1b(B\x1b=a", "a"), ("[1m [0, 36] a[0m]", "[1m [0, 36] a[0m]"), ("\x1b[\nnext", "\x1b[\nnext"),
     ],
-)
+)  # fmt: skip
 def test_what_a_terminal_shows_nothing_of_is_left_out(written: str, shown: str) -> None:
     assert text_of(written) == shown
     assert text_of(written.encode()) == shown
@@ -96,7 +93,7 @@ def test_a_long_log_keeps_head_and_tail_at_their_own_lines() -> None:
     assert [problem.code for problem in loaded.problems] == ["truncated"]
 
 
-@pytest.mark.parametrize("content", ["x" * 500, b"x" * 500])
+@every_case("content", ["x" * 500, b"x" * 500])
 def test_of_one_giant_line_only_the_head_is_kept(content: str | bytes) -> None:
     loaded = load("a.json", content, SMALL, 10_000)
     assert loaded.source.text == "x" * 40

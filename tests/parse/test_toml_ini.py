@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.parse.reading import Checked
 from trainmedic.kb.parse.readers import ini_file, toml_file
 from trainmedic.kb.parse.source import Piece
@@ -42,7 +41,7 @@ def test_of_many_lines_that_are_no_entries_fifty_are_named() -> None:
     assert [o.key for o in ini_file.read(Piece(source=None, text=junk + "a = 1\n")).options] == ["a"]
 
 
-@pytest.mark.parametrize("value", ["9" * 5_000, "[" * 3_000])
+@every_case("value", ["9" * 5_000, "[" * 3_000])
 def test_what_no_toml_reader_takes_makes_the_reading_partial(value: str) -> None:
     reading = read(f"lr = 1\na = {value}\n")
     assert reading.partial

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from trainmedic.kb.model.evidence import Traceback
 from trainmedic.kb.parse.logs import tracebacks
 from trainmedic.kb.parse.source import Piece
@@ -126,20 +127,14 @@ def test_the_same_failure_of_every_rank_is_one() -> None:
     assert len(read(text)) == 1
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("prefix", "rank"),
     [
-        ("[1,5]<stderr>:", 5),
-        ("[default2]: ", 2),
-        ("3: ", 3),
-        ("(main_task pid=12, ip=1.2.3.4) ", None),
-        ("\x1b[36m(WorkerDict pid=12)\x1b[0m ", None),
-        ("2024-05-01 10:20:30,123 - ERROR - ", None),
-        ("2024-05-01T10:20:30.5Z ", None),
-        ("> ", None),
-        ("    ", None),
+        ("[1,5]<stderr>:", 5), ("[default2]: ", 2), ("3: ", 3), ("(main_task pid=12, ip=1.2.3.4) ", None),
+        ("\x1b[36m(WorkerDict pid=12)\x1b[0m ", None), ("2024-05-01 10:20:30,123 - ERROR - ", None),
+        ("2024-05-01T10:20:30.5Z ", None), ("> ", None), ("    ", None),
     ],
-)
+)  # fmt: skip
 def test_process_prefixes_are_removed(prefix: str, rank: int | None) -> None:
     lines = ["Traceback (most recent call last):", '  File "a.py", line 3, in f', "    x()", "AssertionError"]
     found = read("\n".join(prefix + line for line in lines))
@@ -183,7 +178,7 @@ def test_what_only_follows_from_another_failure_is_no_root_unless_alone() -> Non
     assert read("RuntimeError: Connection closed by peer\nKeyError: 'x'")[0].exception == "KeyError"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("line", "exception"),
     [
         ("ValueError: Some specified arguments are not used", "ValueError"),
@@ -213,7 +208,7 @@ def test_a_frame_after_a_finished_traceback_starts_another() -> None:
     assert [(one.exception, one.frames) for one in read(text)] == [("ValueError", ()), ("KeyError", ("b.py:1",))]
 
 
-@pytest.mark.parametrize("text", ["", "all is well", "the Error rate is low", "Exception handling is on", "Error: x"])
+@every_case("text", ["", "all is well", "the Error rate is low", "Exception handling is on", "Error: x"])
 def test_talk_of_errors_is_no_traceback(text: str) -> None:
     assert read(text) == ()
 
@@ -239,7 +234,7 @@ def test_reading_never_raises_and_at_most_one_is_the_root(text: str) -> None:
         assert one.span.text in text
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "message", "last"),
     [
         ("ValueError: not used by the model:\n['foo', 'bar']\n\nthanks", "not used by the model:\n['foo', 'bar']", 4),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.parse.reading import true_span
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
@@ -14,7 +13,7 @@ def exact(evidence: Evidence, which: str) -> dict[str, str | None]:
     return {name: fact.exact for name, fact in getattr(evidence, which).items()}
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "trl 0.11.4 is fine, 0.12.1 breaks",
@@ -46,7 +45,7 @@ def test_the_broken_version_is_the_runs_and_the_good_one_is_kept_apart(text: str
     assert all(fact.span is not None and true_span(fact.span, text) for fact in facts)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "I use trl 0.12.1, single GPU works fine",
@@ -72,7 +71,7 @@ def test_a_pin_that_worked_is_no_listing() -> None:
     assert exact(evidence, "versions") == {"trl": "0.12.1"}
 
 
-@pytest.mark.parametrize("comment", ["# trl 0.12.1", "# with trl 0.12.1, 8 GPUs", "#trl==0.12.1"])
+@every_case("comment", ["# trl 0.12.1", "# with trl 0.12.1, 8 GPUs", "#trl==0.12.1"])
 def test_a_comment_names_a_version(comment: str) -> None:
     script = f"from trl import SFTConfig\nargs = SFTConfig(output_dir='o')  {comment}\n"
     evidence = parse("", [Attachment(name="train.py", content=script)])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from packaging.version import Version
 
+from tests.every_case import every_case
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.parse.readers import versions
 from trainmedic.kb.parse.source import Piece
@@ -52,7 +52,7 @@ def test_pip_freeze_and_install_commands_are_read() -> None:
     assert exact(text) == {"peft": "0.13.2", "triton": "3.1.0", "trl": "0.12.0", "deepspeed": "0.15.4"}
 
 
-@pytest.mark.parametrize("line", ["if step == 10:", "wandb==0.*", "assert x==1", "a===b"])
+@every_case("line", ["if step == 10:", "wandb==0.*", "assert x==1", "a===b"])
 def test_comparisons_in_code_are_no_pins(line: str) -> None:
     assert read(line) == {}
 
@@ -70,19 +70,15 @@ def test_an_install_from_a_repository_states_a_version_only_in_its_tag_or_file_n
     assert "0123abc45" in read(text)["trl"].reason
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("requirement", "low", "high"),
     [
-        ("transformers>=4.41.2,<=4.46.1,!=4.46.0", "4.41.2", "4.46.1"),
-        ("transformers<4.45", None, "4.45.dev0"),
-        ("transformers>4.40", "4.40.post0", None),
-        ("transformers~=4.43.1", "4.43.1", "4.44.dev0"),
-        ("datasets[audio] >= 2.16 ; python_version > '3.8'", "2.16", None),
-        ("torch>=2,==2.5.*", "2.5", "2.6.dev0"),
-        ("torch>=2,==2.5.1", "2.5.1", "2.5.1"),
-        ("torch~=2", "2", None),
+        ("transformers>=4.41.2,<=4.46.1,!=4.46.0", "4.41.2", "4.46.1"), ("transformers<4.45", None, "4.45.dev0"),
+        ("transformers>4.40", "4.40.post0", None), ("transformers~=4.43.1", "4.43.1", "4.44.dev0"),
+        ("datasets[audio] >= 2.16 ; python_version > '3.8'", "2.16", None), ("torch>=2,==2.5.*", "2.5", "2.6.dev0"),
+        ("torch>=2,==2.5.1", "2.5.1", "2.5.1"), ("torch~=2", "2", None),
     ],
-)
+)  # fmt: skip
 def test_requirements_are_ranges_with_inclusive_ends(requirement: str, low: str | None, high: str | None) -> None:
     (fact,) = read(requirement).values()
     assert (fact.exact, fact.low, fact.high) == (None, low, high)
@@ -90,7 +86,7 @@ def test_requirements_are_ranges_with_inclusive_ends(requirement: str, low: str 
     assert high is None or Version(high)
 
 
-@pytest.mark.parametrize("line", ["loss>1.5", "transformers!=4.46.0", "echo x 2>1"])
+@every_case("line", ["loss>1.5", "transformers!=4.46.0", "echo x 2>1"])
 def test_other_comparisons_are_no_requirement(line: str) -> None:
     assert read(line) == {}
 
@@ -99,7 +95,7 @@ def test_an_installed_version_wins_over_a_requirement_and_the_first_over_later_o
     assert exact("transformers>=4.41\ntransformers==4.46.3\ntransformers==4.40.0") == {"transformers": "4.46.3"}
 
 
-@pytest.mark.parametrize(
+@every_case(
     "line",
     [
         "please upgrade to transformers==4.45.0",
@@ -176,7 +172,7 @@ def test_the_version_that_saved_a_model_is_not_taken() -> None:
     assert read('"transformers_version": "4.46.3",') == {}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("written", "name"),
     [("flash_attn", "flash-attn"), ("Flash.Attention", "flash-attn"), ("LLaMA-Factory", "llamafactory"),
     ("llmtuner", "llamafactory"),
@@ -186,7 +182,7 @@ def test_names_are_normalised(written: str, name: str) -> None:
     assert versions.package(written) == name
 
 
-@pytest.mark.parametrize(("version", "bound"), [("4.43", "4.44.dev0"), ("4", "5.dev0"), ("1.x", "1.x.dev0")])
+@every_case(("version", "bound"), [("4.43", "4.44.dev0"), ("4", "5.dev0"), ("1.x", "1.x.dev0")])
 def test_the_bound_of_a_release_series_is_just_below_the_next(version: str, bound: str) -> None:
     assert versions.next_release(version) == bound
 

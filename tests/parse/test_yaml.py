@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.parse.reading import Checked
 from trainmedic.kb.model.run import Unresolved
 from trainmedic.kb.parse.readers import yaml_file
@@ -62,7 +61,7 @@ def test_every_document_is_read() -> None:
     assert values("a: 1\n---\nb: 2\n") == {"a": 1, "b": 2}
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text", ['a: 1\nb: "x\nc: 3\nd:\n  e: 4\n', "a: 1\nb: @x\nc: 3\nd:\n  e: 4\n", "a: 1\n b: 2\nc: 3\nd:\n  e: 4\n"]
 )
 def test_lines_after_an_error_are_read_too(text: str) -> None:
@@ -96,9 +95,7 @@ def test_a_merge_of_nothing_before_an_error_is_read() -> None:
     assert [problem.code for problem in reading.problems] == ["yaml_error"]
 
 
-@pytest.mark.parametrize(
-    "number", ["9" * 301, "0x" + "f" * 400, "0b" + "1" * 2_000, "1:" * 900 + "1", "-" + "9" * 5_000]
-)
+@every_case("number", ["9" * 301, "0x" + "f" * 400, "0b" + "1" * 2_000, "1:" * 900 + "1", "-" + "9" * 5_000])
 def test_a_whole_number_that_no_float_can_hold_stays_text(number: str) -> None:
     assert yaml_file.scalar(number) == number
     assert yaml_file.scalar("9" * 300) == int("9" * 300)

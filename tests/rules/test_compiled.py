@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.every_case import every_case
 from tests.rules.test_prefilter import PASTES, read
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.expressions import compile_expression
@@ -45,7 +46,7 @@ def test_what_was_kept_is_loaded_until_a_page_or_its_reader_changes(pages: Path)
     assert compiled(pages).load() == {"one": 1}
 
 
-@pytest.mark.parametrize(
+@every_case(
     "change",
     [
         lambda pages: (pages / "family" / "one.md").write_text("another"),
@@ -56,7 +57,6 @@ def test_what_was_kept_is_loaded_until_a_page_or_its_reader_changes(pages: Path)
         lambda pages: file_of(pages).write_bytes(file_of(pages).read_bytes()[:-3]),
         lambda pages: file_of(pages).write_bytes(b""),
     ],
-    ids=["text", "time", "new page", "moved page", "code", "damaged", "empty"],
 )
 def test_what_does_not_fit_is_not_loaded(pages: Path, change: Callable[[Path], object]) -> None:
     compiled(pages).keep({"one": 1})
@@ -104,7 +104,7 @@ def test_rules_that_were_kept_find_what_rules_that_are_read_find(tmp_path: Path)
         assert check(evidence, kept) == check(evidence, made)
 
 
-@pytest.mark.parametrize("text", ["micro_batch == 1 and fp16", 'log_says("out of memory") or fp16', "not bf16"])
+@every_case("text", ["micro_batch == 1 and fp16", 'log_says("out of memory") or fp16', "not bf16"])
 def test_a_condition_that_was_kept_has_the_same_values(text: str) -> None:
     made = compile_expression(text, vocabulary())
     kept = pickle.loads(pickle.dumps(made))

@@ -6,8 +6,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
+from tests.every_case import every_case
 from tests.rules.support import (
     evidence,
     option,
@@ -63,7 +62,7 @@ def test_every_rule_is_reported_or_clear() -> None:
     assert report.clear == ("b-clear", "c-other")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("applies", "applied"),
     [
         ("{framework: [openrlhf], algorithm: [kto, dpo]}", True),
@@ -102,7 +101,7 @@ OLD = version("openrlhf", "0.3.3")
 OF_OLD = 'versions: {openrlhf: "<0.3.4"}'
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("given", "applies"),
     [
         (evidence(run(framework=None, algorithm=None), versions=[OLD]), f"{{{OF_OLD}}}"),
@@ -231,18 +230,13 @@ def test_a_report_is_the_same_every_time() -> None:
     assert check(command(), rules) == check(command(), rules)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("fact", "says"),
     [
-        ("version:trl", "pip show trl"),
-        ("setting:bf16", "`bf16`"),
-        ("option:x", "`x`"),
-        ("metric:kl", "`kl`"),
-        ("log", "log"),
-        ("framework", "framework"),
-        ("something else", "something else"),
+        ("version:trl", "pip show trl"), ("setting:bf16", "`bf16`"), ("option:x", "`x`"), ("metric:kl", "`kl`"),
+        ("log", "log"), ("framework", "framework"), ("something else", "something else"),
     ],
-)
+)  # fmt: skip
 def test_every_missing_fact_has_a_question_in_both_languages(fact: str, says: str) -> None:
     asked = missing(fact, rule().title)
     assert says in asked.ask.en

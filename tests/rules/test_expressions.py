@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from tests.rules.support import WORDS_OF_TESTS, evidence, option, row, run, setting, version
 from trainmedic.kb.engine.expressions import ALLOWED, Expression, all_of, compile_expression, fact_expression
 from trainmedic.kb.engine.facts import FACTS, Facts
@@ -29,7 +30,7 @@ def value_of(text: str, **values: Value) -> Result:
     return condition(text).evaluate(with_values(**values))
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "().__class__",
@@ -102,7 +103,7 @@ def test_what_is_not_listed_is_refused_when_the_page_is_loaded(text: str) -> Non
         condition(text)
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@every_case("end", ["\n", "\r\n", "\r"])
 def test_lines_end_as_the_parser_ends_them(end: str) -> None:
     assert condition(f"bf16{end}and micro_batch{end}== 1 - 2{end}- 1")
 
@@ -126,81 +127,37 @@ def test_every_fact_call_has_its_fact_and_every_function_is_named_in_the_hint() 
     assert all(name in ALLOWED for name in ALL_FUNCTIONS)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "expected"),
     [
-        ("micro_batch == 1", True),
-        ("micro_batch == 1.0", True),
-        ("micro_batch == True", False),
-        ("micro_batch != True", True),
-        ("micro_batch == '1'", False),
-        ("1 <= micro_batch < 2", True),
-        ("1 < micro_batch < 2", False),
-        ("contains_any(loss_type, ('x', 'SIG'))", True),
-        ("contains_any(loss_type, ('x', 'y'))", False),
-        ("contains_any(loss_type, ('x', 3))", UNKNOWN),
-        ("contains_any(rpo_alpha, ('x', 'y'))", False),
-        ("contains_any(loss_type, 'sig')", UNKNOWN),
-        ("bf16", True),
-        ("not bf16", False),
-        ("bf16 > 0", UNKNOWN),
-        ("rpo_alpha == None", True),
-        ("rpo_alpha != 0", True),
-        ("rpo_alpha > 0", False),
-        ("0 > rpo_alpha", False),
-        ("rpo_alpha + 1 > 0", UNKNOWN),
-        ("not rpo_alpha", True),
-        ("learning_rate * 2 == 2e-06", True),
-        ("-micro_batch < 0", True),
-        ("micro_batch / 0 > 1", UNKNOWN),
-        ("micro_batch % 0 > 1", UNKNOWN),
-        ("7 // 2 == 3 and 7 % 2 == 1 and 7 - 2 == 5 and 1 + 1 == 2", True),
-        ("'1' + 1 == 2", UNKNOWN),
-        ("loss_type > 3", UNKNOWN),
-        ("'sft' in loss_type", True),
-        ("'sf' in loss_type", False),
-        ("'sf' not in loss_type", True),
-        ("3 in loss_type", False),
-        ("'score' in modules_to_save", True),
-        ("'head' in modules_to_save", False),
-        ("'x' in rpo_alpha", False),
-        ("'x' in micro_batch", UNKNOWN),
-        ("loss_type in ('a', 'sigmoid, sft')", True),
-        ("modules_to_save == ('score',)", True),
-        ("modules_to_save == ['score', 'x']", False),
-        ("len(modules_to_save) == 1", True),
-        ("len(rpo_alpha) == 0", True),
-        ("len(micro_batch) == 1", UNKNOWN),
-        ("min(micro_batch, 3) == 1 and max(micro_batch, 3) == 3", True),
-        ("min(loss_type, 3) == 1", UNKNOWN),
-        ("max(loss_type, 3) == 1", UNKNOWN),
-        ("abs(0 - 3) == 3", True),
-        ("abs(loss_type) == 3", UNKNOWN),
-        ("lower('ABC') == 'abc'", True),
-        ("lower(3) == 'abc'", UNKNOWN),
-        ("contains(loss_type, 'SIG')", True),
-        ("startswith(loss_type, 'sig') and endswith(loss_type, 'sft')", True),
-        ("matches(loss_type, 'SIG*')", True),
-        ("matches(loss_type, 'sig')", False),
-        ("contains(rpo_alpha, 'x')", False),
-        ("contains(micro_batch, 'x')", UNKNOWN),
-        ("known(beta)", False),
-        ("known(bf16)", True),
-        ("maybe(beta > 1)", True),
-        ("maybe(bf16)", True),
-        ("maybe(micro_batch > 1)", False),
-        ("beta", UNKNOWN),
-        ("beta in (1, 2)", UNKNOWN),
-        ("abs(beta) > 1", UNKNOWN),
-        ("beta > 1 and micro_batch > 1", False),
-        ("beta > 1 or micro_batch == 1", True),
-        ("beta > 1 and micro_batch == 1", UNKNOWN),
-        ("beta > 1 or micro_batch > 1", UNKNOWN),
-        ("not (beta > 1)", UNKNOWN),
-        ("max_length == 1", UNKNOWN),
+        ("micro_batch == 1", True), ("micro_batch == 1.0", True), ("micro_batch == True", False),
+        ("micro_batch != True", True), ("micro_batch == '1'", False), ("1 <= micro_batch < 2", True),
+        ("1 < micro_batch < 2", False), ("contains_any(loss_type, ('x', 'SIG'))", True),
+        ("contains_any(loss_type, ('x', 'y'))", False), ("contains_any(loss_type, ('x', 3))", UNKNOWN),
+        ("contains_any(rpo_alpha, ('x', 'y'))", False), ("contains_any(loss_type, 'sig')", UNKNOWN), ("bf16", True),
+        ("not bf16", False), ("bf16 > 0", UNKNOWN), ("rpo_alpha == None", True), ("rpo_alpha != 0", True),
+        ("rpo_alpha > 0", False), ("0 > rpo_alpha", False), ("rpo_alpha + 1 > 0", UNKNOWN), ("not rpo_alpha", True),
+        ("learning_rate * 2 == 2e-06", True), ("-micro_batch < 0", True), ("micro_batch / 0 > 1", UNKNOWN),
+        ("micro_batch % 0 > 1", UNKNOWN), ("7 // 2 == 3 and 7 % 2 == 1 and 7 - 2 == 5 and 1 + 1 == 2", True),
+        ("'1' + 1 == 2", UNKNOWN), ("loss_type > 3", UNKNOWN), ("'sft' in loss_type", True),
+        ("'sf' in loss_type", False), ("'sf' not in loss_type", True), ("3 in loss_type", False),
+        ("'score' in modules_to_save", True), ("'head' in modules_to_save", False), ("'x' in rpo_alpha", False),
+        ("'x' in micro_batch", UNKNOWN), ("loss_type in ('a', 'sigmoid, sft')", True),
+        ("modules_to_save == ('score',)", True), ("modules_to_save == ['score', 'x']", False),
+        ("len(modules_to_save) == 1", True), ("len(rpo_alpha) == 0", True), ("len(micro_batch) == 1", UNKNOWN),
+        ("min(micro_batch, 3) == 1 and max(micro_batch, 3) == 3", True), ("min(loss_type, 3) == 1", UNKNOWN),
+        ("max(loss_type, 3) == 1", UNKNOWN), ("abs(0 - 3) == 3", True), ("abs(loss_type) == 3", UNKNOWN),
+        ("lower('ABC') == 'abc'", True), ("lower(3) == 'abc'", UNKNOWN), ("contains(loss_type, 'SIG')", True),
+        ("startswith(loss_type, 'sig') and endswith(loss_type, 'sft')", True), ("matches(loss_type, 'SIG*')", True),
+        ("matches(loss_type, 'sig')", False), ("contains(rpo_alpha, 'x')", False),
+        ("contains(micro_batch, 'x')", UNKNOWN), ("known(beta)", False), ("known(bf16)", True),
+        ("maybe(beta > 1)", True), ("maybe(bf16)", True), ("maybe(micro_batch > 1)", False), ("beta", UNKNOWN),
+        ("beta in (1, 2)", UNKNOWN), ("abs(beta) > 1", UNKNOWN), ("beta > 1 and micro_batch > 1", False),
+        ("beta > 1 or micro_batch == 1", True), ("beta > 1 and micro_batch == 1", UNKNOWN),
+        ("beta > 1 or micro_batch > 1", UNKNOWN), ("not (beta > 1)", UNKNOWN), ("max_length == 1", UNKNOWN),
         ("True and not False", True),
     ],
-)
+)  # fmt: skip
 def test_an_expression_has_one_of_three_values(text: str, expected: Result) -> None:
     found = value_of(
         text,
@@ -225,9 +182,6 @@ def test_the_unknown_cannot_be_taken_for_a_boolean() -> None:
     with pytest.raises(TypeError):
         bool(UNKNOWN)
     assert truth(Unresolved("$X")) is UNKNOWN
-
-
-THREE = {"t": True, "f": False, "u": None}
 
 
 def kleene(text: str, names: dict[str, bool | None]) -> bool | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.every_case import every_case
 from tests.rules.support import evidence, facts, option, recognised, row, run, setting, signal, span, version
 from trainmedic.kb.engine.facts import FACTS, Facts, version_text
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Result, equal, show
@@ -73,33 +74,20 @@ def configured() -> Evidence:
     return evidence(run(options, settings, anchor=span(TEXT, "train", "train.sh")))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("key", "value"),
     [
-        (("written", "micro_batch"), True),
-        (("written", "bf16"), False),
-        (("written", "beta"), False),
-        (("default_used", "bf16"), True),
-        (("default_used", "micro_batch"), False),
-        (("default_used", "beta"), UNKNOWN),
-        (("name", "learning_rate"), UNKNOWN),
-        (("name", "loss_type"), UNKNOWN),
-        (("name", "attention"), UNKNOWN),
-        (("name", "beta"), UNKNOWN),
-        (("option", "dash_ed"), 3),
-        (("option", "lr"), UNKNOWN),
-        (("option", "absent"), None),
-        (("option", "KEY", "env"), 1),
-        (("option", "KEY", "launcher"), None),
-        (("has_option", "dash-ed"), True),
-        (("has_option", "absent"), False),
-        (("option_has_value", "flag"), False),
-        (("option_has_value", "dash_ed"), True),
-        (("option_has_value", "absent"), False),
-        (("option_origin", "KEY"), "env"),
+        (("written", "micro_batch"), True), (("written", "bf16"), False), (("written", "beta"), False),
+        (("default_used", "bf16"), True), (("default_used", "micro_batch"), False),
+        (("default_used", "beta"), UNKNOWN), (("name", "learning_rate"), UNKNOWN), (("name", "loss_type"), UNKNOWN),
+        (("name", "attention"), UNKNOWN), (("name", "beta"), UNKNOWN), (("option", "dash_ed"), 3),
+        (("option", "lr"), UNKNOWN), (("option", "absent"), None), (("option", "KEY", "env"), 1),
+        (("option", "KEY", "launcher"), None), (("has_option", "dash-ed"), True), (("has_option", "absent"), False),
+        (("option_has_value", "flag"), False), (("option_has_value", "dash_ed"), True),
+        (("option_has_value", "absent"), False), (("option_origin", "KEY"), "env"),
         (("option_origin", "absent"), None),
     ],
-)
+)  # fmt: skip
 def test_a_whole_configuration_answers_for_what_it_does_not_hold(key: tuple[str, ...], value: Result) -> None:
     assert ask(configured(), *key).value == value
 
@@ -125,8 +113,8 @@ def test_a_deepspeed_file_that_is_named_but_not_pasted_leaves_its_keys_unknown()
     assert ask(evidence(run((option(text, "train", "stage"),), without)), *key).value is None
 
 
-@pytest.mark.parametrize("given", [evidence(run()), evidence(replace(configured().run, partial=True))])
-@pytest.mark.parametrize(
+@every_case("given", [evidence(run()), evidence(replace(configured().run, partial=True))])
+@every_case(
     ("key", "missing"),
     [
         (("written", "beta"), "setting:beta"),
@@ -185,28 +173,17 @@ LOG = [
 ]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("key", "value"),
     [
-        (("metric", "loss"), 0.5),
-        (("metric_first", "loss"), 0.7),
-        (("metric_max", "loss"), 0.7),
-        (("metric_min", "logits/*"), -3e8),
-        (("metric_abs_max", "logits/*"), 3e8),
-        (("metric_max", "kl"), 0.0),
-        (("metric_min", "kl"), 0.0),
-        (("has_metric", "kl"), True),
-        (("has_metric", "reward"), False),
-        (("all_finite", "loss", "reward"), True),
-        (("all_finite", "loss", "kl"), False),
-        (("metric", "reward"), UNKNOWN),
-        (("metric_abs_max", "reward"), UNKNOWN),
-        (("all_finite", "reward"), UNKNOWN),
-        (("signal", "loss_nan"), False),
-        (("seen", "oom"), False),
-        (("traceback", "x"), False),
+        (("metric", "loss"), 0.5), (("metric_first", "loss"), 0.7), (("metric_max", "loss"), 0.7),
+        (("metric_min", "logits/*"), -3e8), (("metric_abs_max", "logits/*"), 3e8), (("metric_max", "kl"), 0.0),
+        (("metric_min", "kl"), 0.0), (("has_metric", "kl"), True), (("has_metric", "reward"), False),
+        (("all_finite", "loss", "reward"), True), (("all_finite", "loss", "kl"), False),
+        (("metric", "reward"), UNKNOWN), (("metric_abs_max", "reward"), UNKNOWN), (("all_finite", "reward"), UNKNOWN),
+        (("signal", "loss_nan"), False), (("seen", "oom"), False), (("traceback", "x"), False),
     ],
-)
+)  # fmt: skip
 def test_a_log_answers_for_its_metrics(key: tuple[str, ...], value: Result) -> None:
     assert ask(evidence(rows=LOG), *key).value == value
 
@@ -221,7 +198,7 @@ def test_infinite_is_greater_than_everything_finite() -> None:
     assert ask(evidence(rows=[row(1, loss=INF), row(2, loss=1.0)]), "metric_max", "loss").value == INF
 
 
-@pytest.mark.parametrize(
+@every_case(
     "key", [("metric", "loss"), ("has_metric", "loss"), ("all_finite", "loss"), ("signal", "oom"), ("traceback", "oom")]
 )
 def test_without_a_log_the_log_is_asked_for(key: tuple[str, ...]) -> None:
@@ -259,20 +236,13 @@ def test_a_fact_is_worked_out_once() -> None:
     assert "name" in FACTS
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("value", "shown"),
     [
-        (None, "not set"),
-        (True, "true"),
-        (False, "false"),
-        (1e-6, "1e-06"),
-        (-2.0253e8, "-2.025e+08"),
-        (("a", 1), "a, 1"),
-        ({"a": None}, "{a: not set}"),
-        (Unresolved("$X"), "$X"),
-        ("text", "text"),
+        (None, "not set"), (True, "true"), (False, "false"), (1e-6, "1e-06"), (-2.0253e8, "-2.025e+08"),
+        (("a", 1), "a, 1"), ({"a": None}, "{a: not set}"), (Unresolved("$X"), "$X"), ("text", "text"),
     ],
-)
+)  # fmt: skip
 def test_values_are_shown_as_a_person_would_write_them(value: Value, shown: str) -> None:
     assert show(value) == shown
 

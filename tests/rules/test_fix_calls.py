@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.engine.edits import apply
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.fixes import _Plan
@@ -29,7 +28,7 @@ def fixed(name: str, text: str, setting: str, value: Scalar, **versions: str) ->
     return apply(plan.edits(), text)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "setting", "value", "old", "new"),
     [
         (SCRIPT, "peft_task_type", "SEQ_CLS", "task_type=TaskType.CAUSAL_LM", 'task_type="SEQ_CLS"'),
@@ -63,7 +62,7 @@ LOADED = 'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2-7B")\n'
 END = 'trainer = Trainer(model=model, args=TrainingArguments(output_dir="o"))\n'
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("cast", "fixed_cast"),
     [
         ("model.half()", "model.to(torch.bfloat16)"),

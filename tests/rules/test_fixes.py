@@ -12,6 +12,7 @@ from itertools import combinations
 import pytest
 import yaml
 
+from tests.every_case import every_case
 from tests.rules.support import evidence, option, rule, ruleset, run, setting, span
 from tests.shipped import shipped_rules
 from trainmedic.kb.engine import patches
@@ -81,7 +82,7 @@ def commands(text: str) -> list[list[str]]:
     return [shlex.split(line) for line in joined.splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize("names", [each for n in range(1, 6) for each in combinations(FLAGS, n)])
+@every_case("names", [each for n in range(1, 6) for each in combinations(FLAGS, n)])
 def test_any_flags_taken_out_leave_the_other_words_and_a_valid_command(names: tuple[str, ...]) -> None:
     left = without(COMMAND, *(FLAGS[name] for name in names))
     kept = [word for name in FLAGS if name not in names for word in WORDS[name]]
@@ -98,19 +99,15 @@ def test_the_last_flag_takes_the_continuation_before_it_along() -> None:
     assert "--beta 0.1 --bf16\necho done" in without(COMMAND, FLAGS["micro"])
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "words", "left"),
     [
-        ("train --a 1 --b 2", "--b 2", "train --a 1"),
-        ("train --a 1 --b 2", "--a 1", "train --b 2"),
-        ("--a 1", "--a 1", ""),
-        ("A=1 train --b 2", "A=1", "train --b 2"),
-        ("export A=1\ntrain", "export A=1", "train"),
-        ("export A=1\ntrain", "A=1", "train"),
-        ("x\nexport A=1", "A=1", "x"),
-        ("ARGS=(\n  --a 1\n  --b 2\n)", "--b 2", "ARGS=(\n  --a 1\n)"),
+        ("train --a 1 --b 2", "--b 2", "train --a 1"), ("train --a 1 --b 2", "--a 1", "train --b 2"),
+        ("--a 1", "--a 1", ""), ("A=1 train --b 2", "A=1", "train --b 2"),
+        ("export A=1\ntrain", "export A=1", "train"), ("export A=1\ntrain", "A=1", "train"),
+        ("x\nexport A=1", "A=1", "x"), ("ARGS=(\n  --a 1\n  --b 2\n)", "--b 2", "ARGS=(\n  --a 1\n)"),
     ],
-)
+)  # fmt: skip
 def test_words_of_one_line_go_with_the_blank_beside_them(text: str, words: str, left: str) -> None:
     origin = Origin.ENV if words.endswith("A=1") else Origin.FLAG
     assert without(text, option(text, words, "a", 1, raw=words[-1], origin=origin)) == left
@@ -119,7 +116,7 @@ def test_words_of_one_line_go_with_the_blank_beside_them(text: str, words: str, 
 YAML = "# mine\nmodel:\n  name: x  # here\nlr: 1e-6\ntargets:\n  - a\n  - b\nbf16: true\n"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("words", "gone"),
     [
         ("lr: 1e-6", "lr: 1e-6\n"),
@@ -137,17 +134,14 @@ def test_the_last_line_goes_without_leaving_an_empty_one() -> None:
     assert without(text, option(text, "b: 2", "b", 2, raw="2", origin=Origin.YAML)) == "a: 1"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "words", "left"),
     [
-        ('{"a": 1, "b": 2}', '"a": 1', '{"b": 2}'),
-        ('{"a": 1, "b": 2}', '"b": 2', '{"a": 1}'),
-        ('{"a": 1}', '"a": 1', "{}"),
-        ('{\n  "a": 1,\n  "b": 2\n}', '"a": 1', '{\n  "b": 2\n}'),
-        ('{\n  "a": 1,\n  "b": 2\n}', '"b": 2', '{\n  "a": 1\n}'),
-        ('{\n  "a": 1\n}', '"a": 1', "{\n}"),
+        ('{"a": 1, "b": 2}', '"a": 1', '{"b": 2}'), ('{"a": 1, "b": 2}', '"b": 2', '{"a": 1}'),
+        ('{"a": 1}', '"a": 1', "{}"), ('{\n  "a": 1,\n  "b": 2\n}', '"a": 1', '{\n  "b": 2\n}'),
+        ('{\n  "a": 1,\n  "b": 2\n}', '"b": 2', '{\n  "a": 1\n}'), ('{\n  "a": 1\n}', '"a": 1', "{\n}"),
     ],
-)
+)  # fmt: skip
 def test_a_json_entry_goes_with_one_comma(text: str, words: str, left: str) -> None:
     found = without(text, option(text, words, "a", 1, raw=words[-1], origin=Origin.JSON))
     assert found == left
@@ -186,7 +180,7 @@ def test_what_does_not_stand_where_its_span_says_is_left_alone() -> None:
     assert apply([edit("train --b 1", "--b", "--c")], text) == text
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "words", "raw", "origin", "value", "left"),
     [
         ("t --a 1 --b", "--a 1", "1", Origin.FLAG, "2", "t --a 2 --b"),
@@ -214,7 +208,7 @@ def test_a_bare_key_of_a_file_cannot_be_given_a_value_in_place() -> None:
     assert replace_value(Document(source("a:")), option("a:", "a:", "a", None, origin=Origin.YAML), "1") is None
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "words", "origin", "key", "raw", "left"),
     [
         ("t --a 1", "--a 1", Origin.FLAG, "b", "2", "t --a 1 --b 2"),
@@ -243,7 +237,7 @@ def test_an_option_is_added_behind_the_last_one(
     assert apply([edit], text) == left
 
 
-@pytest.mark.parametrize("origin", [Origin.YAML, Origin.JSON, Origin.PYTHON, Origin.TOML, Origin.DUMP])
+@every_case("origin", [Origin.YAML, Origin.JSON, Origin.PYTHON, Origin.TOML, Origin.DUMP])
 def test_a_nested_key_is_not_written_where_it_would_not_nest(origin: Origin) -> None:
     assert render(origin, "a.b", "1") is None
 
@@ -299,7 +293,7 @@ args = DPOConfig(
 """
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "name", "fix", "added", "removed"),
     [
         (SCRIPT, "train.sh", "{unset: vanilla_loss, safety: safe}", [], ["   --vanilla_loss \\"]),
@@ -362,7 +356,7 @@ def test_the_question_itself_can_be_patched() -> None:
     assert report.fired[0].fixes[0].clears == ("a-defect",)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("fix", "says"),
     [
         ('{upgrade: "openrlhf>=0.3.5", safety: display}', "Install `openrlhf>=0.3.5`."),
@@ -509,7 +503,7 @@ ONE_OF_TWO = (
 )
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("installed", "offered"),
     [
         ("", [False, True, False]),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.rules.support import evidence, option, run
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.values import UNKNOWN, Result
@@ -17,21 +16,14 @@ def facts(question: str = "", **files: str) -> Facts:
     )
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("words", "below"),
     [
-        ("I have 8xV100 here", True),
-        ("4 x RTX 2080 Ti", True),
-        ("an A100", False),
-        ("H100 and V100 nodes", UNKNOWN),
-        ("on V100 and T4", True),
-        ("device of compute capability 7.5", True),
-        ("CUDA capability sm_86", False),
-        ("an MI300X", False),
-        ("no card at all", UNKNOWN),
-        ("version 1.A100", UNKNOWN),
+        ("I have 8xV100 here", True), ("4 x RTX 2080 Ti", True), ("an A100", False), ("H100 and V100 nodes", UNKNOWN),
+        ("on V100 and T4", True), ("device of compute capability 7.5", True), ("CUDA capability sm_86", False),
+        ("an MI300X", False), ("no card at all", UNKNOWN), ("version 1.A100", UNKNOWN),
     ],
-)
+)  # fmt: skip
 def test_every_card_that_is_named_must_be_older(words: str, below: Result) -> None:
     assert facts(words).card_below("8.0").value is below
 
@@ -54,7 +46,7 @@ def test_a_comment_or_a_configuration_names_no_card() -> None:
     assert facts(train_log="# tested on V100\nstart\n").card_name().value is UNKNOWN
 
 
-@pytest.mark.parametrize(("gres", "below"), [("gpu:v100:4", True), ("gpu:h300:4", False), ("gpu:4", UNKNOWN)])
+@every_case(("gres", "below"), [("gpu:v100:4", True), ("gpu:h300:4", False), ("gpu:4", UNKNOWN)])
 def test_a_card_may_be_asked_of_a_scheduler(gres: str, below: Result) -> None:
     text = f"srun --gres={gres}"
     flag = option(text, f"--gres={gres}", "gres", gres, raw=gres)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
@@ -39,7 +38,7 @@ def verdicts(**files: str) -> dict[str, str]:
     return {option.key: verdict.kind for run in evidence.runs for option, _, verdict in judged(Facts(evidence, run))}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("who", "name", "kind"),
     [
         (reader("ms-swift", "4.1.0", "sft"), "train_type", GONE),
@@ -96,7 +95,7 @@ def test_a_reader_judges_a_name(who: Reader, name: str, kind: str) -> None:
     assert judge(who, name).kind == kind
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("who", "name", "why", "better"),
     [
         (reader("axolotl", how="pydantic"), "num_train_epochs", "foreign", "num_epochs"),
@@ -116,7 +115,7 @@ def test_an_unknown_name_gets_a_hint(who: Reader, name: str, why: str, better: s
     assert (found.why, found.name) == (why, better)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("who", "name", "now"),
     [
         (reader("ms-swift", "4.1.0", "sft"), "sft_type", "tuner_type"),
@@ -148,7 +147,7 @@ def test_other_trainers_of_llamafactory_have_no_reader() -> None:
     assert verdicts(a_yaml=head + "foo: 1\ntensor_model_parallel_size: 2\n") == {}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("requirement", "kind"), [("ms-swift>=4.1.0", GONE), ("ms-swift<4.0", KNOWN), ("ms-swift>=3.5,<4.1", KNOWN)]
 )
 def test_a_stated_range_decides_where_all_of_it_agrees(requirement: str, kind: str) -> None:
@@ -162,7 +161,7 @@ def test_versions_that_only_follow_from_the_options_do_not_count() -> None:
     assert verdicts(a_sh=command, pip_txt="ms-swift==3.12.6\n")["train_type"] == KNOWN
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("command", "pip", "refused"),
     [
         ("deepspeed --module openrlhf.cli.train_dpo --pretrain m --max_epochs 1.5", "openrlhf==0.8.11", "type"),
@@ -205,7 +204,7 @@ def test_a_report_names_each_offence_once_and_counts_the_rest() -> None:
     assert report([], facts).value is False
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("between", "lost"),
     [("  # --deepspeed zero2 \\\n", True), ("  ...\n", False), ("  # ... and so on\n", False)],
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.every_case import every_case
 from tests.rules.support import WORDS_OF_TESTS, evidence, facts, page, parsed, rule, run, setting
 from trainmedic.kb.engine.functions import ALL_FUNCTIONS
 from trainmedic.kb.engine.placeholders import compile_template
@@ -30,7 +31,7 @@ def test_a_page_becomes_a_rule() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "line", "message"),
     [
         ("no front matter", 1, "front matter"),
@@ -179,22 +180,17 @@ def test_a_body_has_sections_and_examples_with_their_marks() -> None:
     assert rule(body=BODY).page.text.split("\n")[fires.line - 1] == "### The flag is there"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("body", "says"),
     [
-        ("## Firse\n", "unknown chapter 'Firse'; did you mean 'Fires'"),
-        ("## en\n### A\nx\n", "unknown section 'A'"),
-        ("## en\n### What to do\nx\n### What to do\n", "occurs twice"),
-        ("lost\n", "outside any section"),
-        ("## en\nlost\n", "outside any section"),
-        ("## Fires\n### S\n```bash\na\n", "never closed"),
-        ("## Fires\n### S\ntext\n", "needs a fenced block"),
-        ("## Fires\n### S\n```bash\n⟦⟦a⟧\n```\n", "inside"),
-        ("## Fires\n### S\n```bash\na⟧\n```\n", "without"),
-        ("## Fires\n### S\n```bash\n⟦a\n```\n", "never closed"),
+        ("## Firse\n", "unknown chapter 'Firse'; did you mean 'Fires'"), ("## en\n### A\nx\n", "unknown section 'A'"),
+        ("## en\n### What to do\nx\n### What to do\n", "occurs twice"), ("lost\n", "outside any section"),
+        ("## en\nlost\n", "outside any section"), ("## Fires\n### S\n```bash\na\n", "never closed"),
+        ("## Fires\n### S\ntext\n", "needs a fenced block"), ("## Fires\n### S\n```bash\n⟦⟦a⟧\n```\n", "inside"),
+        ("## Fires\n### S\n```bash\na⟧\n```\n", "without"), ("## Fires\n### S\n```bash\n⟦a\n```\n", "never closed"),
         ("## Fires\n### S\n```bash x\na\n```\n```bash x\nb\n```\n", "two blocks"),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_in_a_body_is_named(body: str, says: str) -> None:
     with pytest.raises(PageError, match=says):
         read_body(rule(body=body))

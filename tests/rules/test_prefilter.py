@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 
+from tests.every_case import every_case
 from tests.incidents import KTO_COMMAND, KTO_YAML, TRL_COMMAND
 from tests.shipped import shipped_mechanisms, shipped_rules
 from trainmedic.kb.engine.checker import check
@@ -56,7 +57,7 @@ def keys() -> tuple[Key, ...]:
     return tuple(sorted({key for condition in conditions() for key in condition.reads}))
 
 
-@pytest.mark.parametrize("name", PASTES)
+@every_case("name", PASTES)
 def test_a_fact_without_a_mark_is_as_on_evidence_that_says_nothing(name: str) -> None:
     facts = read(name)
     said = said_by(facts)
@@ -71,7 +72,7 @@ def test_the_value_of_a_condition_that_was_not_kept_is_worked_out() -> None:
     assert compile_expression('known(version("trl", ">=0.1"))', vocabulary()).where_silent(read("nothing")) is False
 
 
-@pytest.mark.parametrize("name", PASTES)
+@every_case("name", PASTES)
 def test_a_condition_holds_where_its_evaluation_says_so(name: str) -> None:
     facts = read(name)
     for condition in conditions():

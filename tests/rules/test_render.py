@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
+from tests.every_case import every_case
 from tests.shipped import shipped_rules
 from trainmedic.kb.engine.rule import Rule
 from trainmedic.kb.pages.body import SECTIONS
@@ -14,8 +13,8 @@ from trainmedic.kb.pages.render import render_rule
 RULES = shipped_rules().rules
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-@pytest.mark.parametrize("language", ["en", "zh"])
+@every_case("rule", RULES)
+@every_case("language", ["en", "zh"])
 def test_every_rule_renders_whole_in_either_language(rule: Rule, language: str) -> None:
     text = render_rule(rule, language)
     assert text.startswith(f"# {rule.title.get(language)}\n")

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from tests.cases.test_page import case
+from tests.every_case import every_case
 from tests.rules.support import rule, ruleset
 from tests.shipped import shipped_cases, shipped_rules
 from trainmedic.ingest.authoring.lint import links as links_of
@@ -37,10 +36,7 @@ def examples() -> list[tuple[Rule, Example]]:
     return [(rule, example) for rule in RULES.rules for example in read_body(rule).examples]
 
 
-@pytest.mark.parametrize(
-    ("page", "example"),
-    [pytest.param(*pair, id=f"{pair[0].id}: {pair[1].kind}, {pair[1].sentence}") for pair in examples()],
-)
+@every_case(("page", "example"), examples())
 def test_the_example_holds(page: Rule, example: Example) -> None:
     assert run_example(page, example, read) == ()
 
@@ -85,7 +81,7 @@ def test_a_good_page_has_no_problems() -> None:
     assert problems(GOOD) == []
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("body", "says"),
     [
         (GOOD.replace("⟦--vanilla_loss⟧", "--vanilla_loss"), "nothing is marked"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.every_case import every_case
 from tests.shipped import shipped_rules
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import Facts
@@ -119,7 +120,7 @@ def test_early_is_told_by_step_or_epoch() -> None:
     assert not early(logs(facts([{"loss": 1.0}]))[0])
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("rows", "name"),
     [
         ([{"loss": 1.0, "grad_norm": 1.0}, {"loss": "nan", "grad_norm": "nan"}], "loss"),
@@ -208,8 +209,8 @@ def ppo(rng: random.Random, n: int) -> Iterator[Values]:
         }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", [sft, dpo, grpo, ppo])
-@pytest.mark.parametrize("rows", [1, 3, 8, 20, 60, 200])
+@every_case("kind", [sft, dpo, grpo, ppo])
+@every_case("rows", [1, 3, 8, 20, 60, 200])
 def test_healthy_runs_have_no_finding(kind: Callable[[random.Random, int], Iterator[Values]], rows: int) -> None:
     found = []
     for seed in range(6):

@@ -15,27 +15,10 @@ TYPES: Mapping[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 KNOWN = {
-    "$ref",
-    "type",
-    "properties",
-    "required",
-    "items",
-    "anyOf",
-    "enum",
-    "const",
-    "additionalProperties",
-    "title",
-    "description",
-    "default",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "minimum",
-    "maximum",
-    "minItems",
-    "exclusiveMinimum",
-    "propertyNames",
-}
+    "$ref", "type", "properties", "required", "items", "anyOf", "enum", "const", "additionalProperties", "title",
+    "description", "default", "minLength", "maxLength", "pattern", "minimum", "maximum", "minItems",
+    "exclusiveMinimum", "propertyNames",
+}  # fmt: skip
 
 
 def problems(value: object, schema: Mapping[str, Any], document: Mapping[str, Any], at: str = "$") -> Iterator[str]:

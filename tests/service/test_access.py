@@ -15,6 +15,7 @@ from sqlalchemy.engine import Engine
 from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
+from tests.every_case import every_case
 from trainmedic.kb.errors import InvalidRequest, InvalidSettings, NotFound
 from trainmedic.service.access.audit_log import AuditLog
 from trainmedic.service.access.gate import Gate
@@ -145,18 +146,14 @@ def test_every_route_of_every_channel_has_a_declared_requirement(
     assert any(path == "/mcp" for _, path in found)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("method", "path", "needed"),
     [
-        ("GET", "/v1/cases/x", "read"),
-        ("HEAD", "/v1/cases", "read"),
-        ("GET", "/v1/nothing", "read"),
-        ("PUT", "/v1/admin/nothing", "admin"),
-        ("GET", "/mcp", "ask"),
-        ("GET", "/review/", "pages"),
+        ("GET", "/v1/cases/x", "read"), ("HEAD", "/v1/cases", "read"), ("GET", "/v1/nothing", "read"),
+        ("PUT", "/v1/admin/nothing", "admin"), ("GET", "/mcp", "ask"), ("GET", "/review/", "pages"),
         ("GET", "/v1x", "pages"),
     ],
-)
+)  # fmt: skip
 def test_a_path_that_is_not_declared_is_not_open(method: str, path: str, needed: str) -> None:
     assert requirement(method, path)[1] == needed
 

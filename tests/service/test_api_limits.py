@@ -13,6 +13,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from tests.every_case import every_case
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.dialogue.request import MAX_ATTACHMENTS, Ask
@@ -31,7 +32,7 @@ def keyed(advisor: Advisor) -> TestClient:
 # --- names ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "[::1", "a@b.example"])
+@every_case("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "[::1", "a@b.example"])
 def test_a_service_without_keys_is_not_read_under_a_name_that_anybody_can_point_at_it(
     advisor: Advisor, host: str
 ) -> None:
@@ -44,7 +45,7 @@ def test_a_service_without_keys_is_not_read_under_a_name_that_anybody_can_point_
     assert client.get("/livez", headers={"host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "[::1]:8000", "10.0.0.7:80", "box", "a.localhost", ""])
+@every_case("host", ["localhost:8000", "127.0.0.1", "[::1]:8000", "10.0.0.7:80", "box", "a.localhost", ""])
 def test_its_own_names_open_it_without_keys(advisor: Advisor, host: str) -> None:
     client = TestClient(create_app(advisor, Settings()))
     assert client.get("/v1/cases", headers={"host": host}).status_code == 200
@@ -66,21 +67,14 @@ def test_no_page_of_the_api_runs_scripts_of_another_site(advisor: Advisor) -> No
 # --- keys -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", GUARDED)
-@pytest.mark.parametrize(
+@every_case("path", GUARDED)
+@every_case(
     "header",
     [
-        None,
-        "",
-        "Bearer",
-        "Bearer ",
-        f"Basic {KEY}",
-        f"Bearer {KEY}x",
-        f"Bearer {KEY[:-1]}",
-        KEY,
+        None, "", "Bearer", "Bearer ", f"Basic {KEY}", f"Bearer {KEY}x", f"Bearer {KEY[:-1]}", KEY,
         f"Bearer other-key, {KEY}",
     ],
-)
+)  # fmt: skip
 def test_without_a_valid_key_nothing_is_served(advisor: Advisor, path: str, header: str | None) -> None:
     response = keyed(advisor).get(path, headers={} if header is None else {"authorization": header})
     assert response.status_code == 401
@@ -90,13 +84,13 @@ def test_without_a_valid_key_nothing_is_served(advisor: Advisor, path: str, head
     assert KEY not in response.text
 
 
-@pytest.mark.parametrize("path", GUARDED)
-@pytest.mark.parametrize("header", [f"Bearer {KEY}", f"bearer {KEY}", f"BEARER  {KEY} ", "Bearer other-key"])
+@every_case("path", GUARDED)
+@every_case("header", [f"Bearer {KEY}", f"bearer {KEY}", f"BEARER  {KEY} ", "Bearer other-key"])
 def test_any_of_the_keys_opens_every_route(advisor: Advisor, path: str, header: str) -> None:
     assert keyed(advisor).get(path, headers={"authorization": header}).status_code == 200
 
 
-@pytest.mark.parametrize("path", OPEN)
+@every_case("path", OPEN)
 def test_health_needs_no_key(advisor: Advisor, path: str) -> None:
     assert keyed(advisor).get(path).status_code == 200
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
+from tests.every_case import every_case, some
 from tests.service.values import causes, fired
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.answer.schema import CauseView
 from trainmedic.service.diagnosis.brief import brief_of
-from trainmedic.service.dialogue.conversation import MAX_CHARACTERS, MAX_TURNS
+from trainmedic.service.dialogue.conversation import MAX_TURNS
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.pipeline import Draft
 from trainmedic.ui.chat.texts import examples
@@ -62,7 +63,7 @@ def alike(shown: Sequence[CauseView], advisor: Advisor) -> set[str]:
     return ids
 
 
-@pytest.mark.parametrize("item", ITEMS, ids=[item["id"] for item in ITEMS])
+@every_case("item", some(ITEMS, 3))
 def test_the_second_message_is_answered_for_what_it_is(advisor: Advisor, item: Mapping[str, Any]) -> None:
     expected = item["expect"]
     prepared = told(advisor, item["turns"], item["id"])
@@ -154,9 +155,9 @@ def test_after_another_topic_a_follow_up_belongs_to_that_topic(advisor: Advisor)
     assert [item.name for item in answer.receipt.inputs] == [None, "message-2"]
 
 
-def test_a_conversation_of_fifty_turns_is_read_within_a_budget_and_says_so(advisor: Advisor) -> None:
+def test_a_conversation_of_thirty_turns_is_read_within_a_budget_and_says_so(advisor: Advisor) -> None:
     first = said(advisor, FLAT)
-    for number in range(50):
+    for number in range(30):
         said_now = ["the grad norm is 0.{}", "what about ZeRO-{}?", "step {} took long"][number % 3].format(number % 3)
         request = Ask(question=said_now, conversation_id="c")
         prepared = advisor.prepare(request)
@@ -178,14 +179,16 @@ def spent(advisor: Advisor, request: Ask) -> float:
     return time.thread_time() - started
 
 
-def test_huge_earlier_turns_do_not_add_up(advisor: Advisor) -> None:
+def test_huge_earlier_turns_do_not_add_up(advisor: Advisor, monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 40_000
+    monkeypatch.setattr("trainmedic.service.dialogue.conversation.MAX_CHARACTERS", most)
     lines = "{'loss': 1.0, 'grad_norm': 0.5, 'learning_rate': 1e-06, 'epoch': 0.01}\n"
-    log = lines * (MAX_CHARACTERS // 3 // len(lines))
+    log = lines * (most // 3 // len(lines))
     for number in range(6):
         turn = {"question": f"log {number}", "attachments": [{"name": f"{number}.log", "content": log}]}
         prepared = told(advisor, [turn], "h")
     read = sum(len(each.content) for turn in prepared.earlier for each in turn.attachments)
-    assert read <= MAX_CHARACTERS
+    assert 0 < read <= most
     assert any("not read again" in notice for notice in assemble(prepared).notices)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pytest
-
+from tests.every_case import every_case
 from tests.incidents import INCIDENTS
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
@@ -39,7 +38,7 @@ def section(answer: Answer, kind: str) -> str:
     return "\n".join(section.body for section in answer.sections if section.kind == kind)
 
 
-@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda incident: incident.name)
+@every_case("incident", INCIDENTS)
 def test_the_first_cause_is_in_the_tree_with_its_rule_and_the_place(advisor: Advisor, incident: object) -> None:
     question, files = incident.en, incident.files  # type: ignore[attr-defined]
     answer = advisor.ask(Ask(question=question, attachments=files))

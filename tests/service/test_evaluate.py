@@ -19,9 +19,7 @@ from trainmedic.ui.evaluation.causes import (
     Item,
     Share,
     evaluate,
-    misses,
     read_items,
-    share,
 )
 
 RUN = RunView(
@@ -244,25 +242,4 @@ def test_groups_are_by_language_framework_and_paste() -> None:
         ("language zh", 0),
         ("paste question alone", 0),
         ("paste with files", 1),
-    ]
-
-
-def test_a_share_of_nothing_has_no_value() -> None:
-    assert share([]).value is None
-    assert str(share([])) == "– (0/0)"
-
-
-def test_misses_name_the_item_what_was_wanted_and_what_came() -> None:
-    result = told(
-        (question("right", "answered", "a"), answer("answered", "a")),
-        (question("verdict", "answered", "a"), answer("need_input", "a")),
-        (question("cause", "answered", "a", "b"), answer("answered", "x", "a", findings=(finding("r2"),))),
-        (question("rules", "answered", "a", rules=("r1",)), answer("answered", "a")),
-        (question("nothing", "need_input"), answer("not_in_kb")),
-    )
-    assert misses(result).splitlines() == [
-        "verdict: answered/a got need_input/a rank 1 fired -",
-        "cause: answered/a,b got answered/x rank 2 fired r2",
-        "rules: answered/a got answered/a rank 1 fired -",
-        "nothing: need_input/- got not_in_kb/- rank None fired -",
     ]

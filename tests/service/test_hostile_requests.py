@@ -8,6 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
+from tests.every_case import every_case
 from tests.openai_app import openai_app
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.middleware import BodyLimit
@@ -41,7 +42,7 @@ def client(knowledge_advisor: Advisor) -> TestClient:
     return TestClient(openai_app(knowledge_advisor, Settings()), raise_server_exceptions=False)
 
 
-@pytest.mark.parametrize(("path", "body"), BODIES)
+@every_case(("path", "body"), BODIES)
 def test_half_a_character_is_never_our_fault(client: TestClient, path: str, body: str) -> None:
     response = client.post(path, content=body.encode(), headers={"content-type": "application/json"})
     assert response.status_code < 500, response.text
@@ -55,7 +56,7 @@ async def read_body(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-@pytest.mark.parametrize("before", [0, 3])
+@every_case("before", [0, 3])
 def test_a_body_that_does_not_come_is_not_waited_for(before: int) -> None:
     chunks = [{"type": "http.request", "body": b"x", "more_body": True}] * before
     sent: list[Message] = []

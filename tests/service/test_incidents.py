@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from tests.every_case import every_case
 from tests.incidents import INCIDENTS, KTO_YAML, Incident, files
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
@@ -81,13 +82,13 @@ def test_the_config_of_the_logits_article_alone_is_no_fault(advisor: Advisor) ->
     assert answer.verdict == "no_fault"
 
 
-@pytest.mark.parametrize("question", ["How do I cook rice so that it does not stick?", "红烧肉怎么做才不会柴？"])
+@every_case("question", ["How do I cook rice so that it does not stick?", "红烧肉怎么做才不会柴？"])
 def test_a_cooking_question_is_not_in_the_knowledge_base(advisor: Advisor, question: str) -> None:
     answer = advisor.ask(Ask(question=question))
     assert (answer.verdict, answer.causes, answer.missing) == ("not_in_kb", (), ())
 
 
-@pytest.mark.parametrize("question", ["loss is nan, help", "loss 变成 nan 了，求助"])
+@every_case("question", ["loss is nan, help", "loss 变成 nan 了，求助"])
 def test_a_vague_question_is_answered_by_the_most_separating_question(advisor: Advisor, question: str) -> None:
     answer = advisor.ask(Ask(question=question))
     assert answer.verdict == "need_input"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.service.values import causes
 from trainmedic.kb.audit.defect import Defect, DefectSet, Effect
 from trainmedic.kb.model.place import Attachment
@@ -25,7 +24,7 @@ def answer_of(advisor: Advisor, question: str, **files: str) -> Answer:
     return advisor.ask(Ask(question=question, attachments=attachments))
 
 
-@pytest.mark.parametrize(("version", "has_it"), [("0.22.1", True), ("0.22.2", False), ("0.21.0", False)])
+@every_case(("version", "has_it"), [("0.22.1", True), ("0.22.2", False), ("0.21.0", False)])
 def test_only_a_release_in_the_range_is_blamed(advisor: Advisor, version: str, has_it: bool) -> None:
     answer = answer_of(advisor, SWAPPED, pip_txt=f"trl=={version}\ntorch==2.7.0\n")
     assert ("trl-3992" in causes(answer)[:3]) is has_it
@@ -69,7 +68,7 @@ def defect(**values: object) -> Defect:
     return Defect(**given)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("introduced", "fixed", "says"),
     [
         ("0.1.0", "0.2.0", "from 0.1.0 on and repaired in 0.2.0"),

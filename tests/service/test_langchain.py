@@ -17,6 +17,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import BaseTool
 from pydantic import ValidationError
 
+from tests.every_case import every_case
 from tests.incidents import INCIDENTS
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.model.report_view import ReportView
@@ -105,7 +106,7 @@ def test_there_is_no_vector_store_before_the_passages_are_embedded(knowledge_adv
         vector_store(words)
 
 
-@pytest.mark.parametrize(("name", "value"), [("framework", "verl"), ("family", "oom"), ("kind", "artefact")])
+@every_case(("name", "value"), [("framework", "verl"), ("family", "oom"), ("kind", "artefact")])
 def test_filters_leave_only_what_they_ask_for(name: Any, value: str, knowledge_advisor: Advisor) -> None:
     found = KnowledgeRetriever(advisor=knowledge_advisor, filters={name: value}, top_k=10).invoke("loss or memory")
     assert found
@@ -114,7 +115,7 @@ def test_filters_leave_only_what_they_ask_for(name: Any, value: str, knowledge_a
         assert value in held if name == "framework" else value == held
 
 
-@pytest.mark.parametrize("wrong", [{"top_k": 0}, {"top_k": 51}, {"filters": {"colour": "red"}}, {"language": "fr"}])
+@every_case("wrong", [{"top_k": 0}, {"top_k": 51}, {"filters": {"colour": "red"}}, {"language": "fr"}])
 def test_a_retriever_with_impossible_options_is_refused(wrong: dict[str, Any], knowledge_advisor: Advisor) -> None:
     with pytest.raises(ValidationError):
         KnowledgeRetriever(advisor=knowledge_advisor, **wrong)
@@ -173,12 +174,6 @@ def test_a_call_that_does_not_fit_is_answered_with_what_is_wrong_and_nothing_pas
     assert SECRET not in wrong.text
     assert called(tools["check"], files=[]).text.startswith("error: files: ")
     assert called(tools["search"], query="loss", top_k=1000).text.startswith("error: top_k: ")
-
-
-def test_a_question_of_nothing_is_answered_with_an_error_to_read(tools: dict[str, BaseTool]) -> None:
-    message = called(tools["diagnose"])
-    assert message.text.startswith("error: nothing was asked")
-    assert message.artifact is None
 
 
 def test_all_tools_work_in_an_event_loop(tools: dict[str, BaseTool]) -> None:

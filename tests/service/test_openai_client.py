@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from base64 import b64encode
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -11,18 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessageParam
 from pydantic import SecretStr
 
+from tests.every_case import every_case
 from tests.fake_model import NAME, FakeModel, Reply, failing
 from tests.incidents import GEMMA_COMMAND, GEMMA_VERSIONS
 from tests.vllm.service import served
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.settings import MEBIBYTE, ModelSettings, Settings
+from trainmedic.ui.openai.routes import MAX_MESSAGES
 
 KEY = "a-key-of-the-service"
 CASE = "gemma2-flash-attn-softcap-nan"
@@ -97,13 +101,6 @@ def in_a_loop(ask: Callable[[AsyncOpenAI], Coroutine[Any, Any, Got]], client: Op
     return asyncio.run(scenario())
 
 
-def plainly_async(client: OpenAI, messages: Messages, **more: Any) -> Got:
-    async def ask(other: AsyncOpenAI) -> Got:
-        return whole(await other.chat.completions.create(model="trainmedic", messages=list(messages), **more))
-
-    return in_a_loop(ask, client)
-
-
 def streamed_async(client: OpenAI, messages: Messages, **more: Any) -> Got:
     async def ask(other: AsyncOpenAI) -> Got:
         stream = await other.chat.completions.create(
@@ -118,7 +115,7 @@ def streamed_async(client: OpenAI, messages: Messages, **more: Any) -> Got:
     return in_a_loop(ask, client)
 
 
-WAYS = pytest.mark.parametrize("ask", [plainly, streamed, plainly_async, streamed_async])
+WAYS = pytest.mark.parametrize("ask", [plainly, streamed_async])
 Way = Callable[..., Got]
 
 
@@ -199,7 +196,7 @@ def test_parts_that_are_no_text_are_named_before_the_answer_and_in_its_notices(a
     assert got.answer["causes"][0]["case_id"] == CASE
 
 
-@pytest.mark.parametrize("prefix", ["", "data:text/plain;base64,", None], ids=["base64", "data URL", "text"])
+@every_case("prefix", ["", "data:text/plain;base64,", None])
 def test_a_file_with_its_content_is_read_as_an_attachment(prefix: str | None, client: OpenAI) -> None:
     packed = GEMMA_COMMAND if prefix is None else prefix + b64encode(GEMMA_COMMAND.encode()).decode()
     file = {"type": "file", "file": {"filename": "train.sh", "file_data": packed}}
@@ -218,11 +215,6 @@ def test_the_further_options_of_a_question_are_fields_of_the_body(client: OpenAI
     with pytest.raises(openai.UnprocessableEntityError) as caught:
         plainly(client, [user("loss is nan")], extra_body={"top_k": 99})
     assert (caught.value.type, caught.value.param) == ("invalid_request_error", "top_k")
-
-
-def test_they_are_named_in_the_language_of_the_question(client: OpenAI) -> None:
-    got = streamed(client, [user([{"type": "text", "text": "训练到一半 loss 变成 nan，怎么办？"}, IMAGE])])
-    assert got.text.startswith(f"> {messages('not_text', 'zh', parts='`image_url` (1)')}")
 
 
 def test_the_client_lists_the_one_model_and_knows_no_other(client: OpenAI) -> None:
@@ -263,6 +255,24 @@ def test_a_conversation_without_a_question_is_a_bad_request(ask: Way, client: Op
     assert caught.value.code == "invalid_request"
 
 
+def test_a_conversation_has_a_greatest_length(address: str) -> None:
+    for earlier, status in ((MAX_MESSAGES - 1, 200), (MAX_MESSAGES, 422)):
+        said = [*[{"role": "assistant", "content": "ok"}] * earlier, user("loss is nan")]
+        assert raw(address, {"messages": said}).status_code == status
+
+
+def test_a_stream_ends_as_the_protocol_says(address: str) -> None:
+    text = raw(address, {"stream": True, "messages": [user("loss is nan")]}).text
+    lines = [line.removeprefix("data: ") for line in text.split("\n") if line]
+    assert lines[-1] == "[DONE]"
+    assert all(json.loads(line)["object"] == "chat.completion.chunk" for line in lines[:-1])
+
+
+def raw(address: str, body: dict[str, Any]) -> httpx.Response:
+    headers = {"authorization": f"Bearer {KEY}"}
+    return httpx.post(f"{address}/v1/chat/completions", json=body, headers=headers, timeout=20)
+
+
 def test_what_is_no_message_is_unprocessable(client: OpenAI) -> None:
     with pytest.raises(openai.UnprocessableEntityError) as caught:
         plainly(client, [{"role": "stranger", "content": "hello"}])  # type: ignore[list-item,misc]
@@ -275,12 +285,6 @@ def test_a_request_over_the_limit_is_too_large(ask: Way, client: OpenAI) -> None
         ask(client, [user("loss is nan\n" * (MEBIBYTE // 11))])
     assert code_of(caught.value) == (413, "too_large")
     assert (caught.value.type, caught.value.param) == ("invalid_request_error", None)
-
-
-def test_a_path_that_is_not_there_is_not_found(client: OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError) as caught:
-        client.completions.create(model="trainmedic", prompt="loss is nan")
-    assert code_of(caught.value) == (404, "not_found")
 
 
 # --- with a model ---------------------------------------------------------------------------------------------------

@@ -255,7 +255,7 @@ def test_the_area_is_zero_if_all_is_right_and_the_error_rate_if_scores_say_nothi
     assert aurc([(0.9, True), (0.1, False)]) < aurc([(0.1, True), (0.9, False)])
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("right", "total", "bound"),
     [(0, 10, 0.0), (0, 0, 0.0), (10, 10, 0.05 ** (1 / 10)), (1, 1, 0.05), (9, 10, 0.6058), (95, 100, 0.8977)],
 )

@@ -1,4 +1,4 @@
-"""What the answers promise, held over the whole evaluation set (with room for another machine's rounding)."""
+"""What the answers promise, over a third of the evaluation set (all of it in CI), with room for another rounding."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.every_case import some
 from trainmedic.service.advisor import Advisor
 from trainmedic.ui.evaluation.causes import Evaluation, evaluate, read_items
 
@@ -14,7 +15,7 @@ QUESTIONS = Path(__file__).parent.parent / "eval"
 
 @pytest.fixture(scope="module")
 def evaluation(knowledge_advisor: Advisor) -> Evaluation:
-    return evaluate(read_items(QUESTIONS), knowledge_advisor.ask)
+    return evaluate(some(read_items(QUESTIONS), 3), knowledge_advisor.ask)
 
 
 def test_the_right_cause_comes_first_more_than_eight_times_in_ten(evaluation: Evaluation) -> None:

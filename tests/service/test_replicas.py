@@ -52,7 +52,7 @@ def until(holds: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < end
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
 def ready(client: httpx.Client) -> bool:
@@ -118,9 +118,9 @@ def test_two_processes_share_conversations_feedback_links_and_knowledge_and_lose
             return None
 
         with ThreadPoolExecutor(4) as threads:
-            answers = [threads.submit(answered, number) for number in range(40)]
-            until(lambda: sum(answer.done() for answer in answers) >= 8)
+            answers = [threads.submit(answered, number) for number in range(20)]
+            until(lambda: sum(answer.done() for answer in answers) >= 4)
             os.kill(killed, signal.SIGKILL)
             given = [answer.result() for answer in answers if answer.result() is not None]
-        assert 8 <= len(given) < 40
+        assert 4 <= len(given) < 20
         assert [answer["id"] for answer in given if two.get(f"/v1/answers/{answer['id']}").json() != answer] == []

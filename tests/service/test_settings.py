@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.every_case import every_case
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.access.limits import item_of
 from trainmedic.service.configuration import effective, known_settings, load_settings
@@ -166,7 +167,7 @@ def test_an_empty_secret_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 # --- values ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "value", "problem"),
     [
         ("port", "eight", "valid integer"),
@@ -187,9 +188,7 @@ def test_a_bad_value_is_refused_by_the_name_of_its_setting(
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "limit", ["3000/minute", "5 per second", "2000 per 2 hours", "1/day", "7/3 MONTHS", "9peryear"]
-)
+@every_case("limit", ["3000/minute", "5 per second", "2000 per 2 hours", "1/day", "7/3 MONTHS", "9peryear"])
 def test_a_limit_is_what_the_package_limits_reads(limit: str) -> None:
     assert item_of("rate_limit", load_settings({"rate_limit": limit}).rate.limit)
 
@@ -229,7 +228,7 @@ def test_listening_beyond_loopback_needs_a_key(monkeypatch: pytest.MonkeyPatch) 
     assert load_settings({"host": "0.0.0.0"}).keys == {"a-long-enough-secret"}
 
 
-@pytest.mark.parametrize("name", ["api_keys", "admin_keys"])
+@every_case("name", ["api_keys", "admin_keys"])
 def test_a_key_that_can_be_guessed_is_refused_where_others_reach_the_port(name: str) -> None:
     given = {"host": "0.0.0.0", "require_key": True, name: f"{'x' * 16},a"}
     with pytest.raises(InvalidSettings, match=f"{name} has a key of fewer than 16 characters") as caught:

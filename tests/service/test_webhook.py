@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from tests.incidents import INCIDENTS, KTO_SINGLE
+from tests.every_case import every_case
+from tests.incidents import INCIDENTS
 from trainmedic.kb.errors import InvalidSettings
-from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
 from trainmedic.service.configuration import effective, load_settings, settings_from
@@ -211,23 +211,6 @@ def test_a_receiver_can_check_the_signature_over_timestamp_and_body(
     assert signature(SECRET, int(stamp) + 1, body) != headers["X-Trainmedic-Signature"]
 
 
-def test_nothing_that_was_pasted_is_sent(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
-    receiver = receive()
-    webhook = Webhook(receiver.url, SECRET, policy=QUICK)
-    script = KTO_SINGLE.replace("--bf16", f"--hf_token {TOKEN} --run_name our-unreleased-model")
-
-    async def ask() -> None:
-        request = Ask(
-            question="why is our-unreleased-model nan", attachments=(Attachment(name="plan-x.sh", content=script),)
-        )
-        async with webhook.running():
-            await final_answer(TemplateAnswerer(observed(advisor, webhook)).stream(request, "", run_inline))
-
-    asyncio.run(ask())
-    for private in (TOKEN, "unreleased", "plan-x"):
-        assert private.encode() not in receiver.got[0][1]
-
-
 @pytest.mark.parametrize("status", [500, 503, 429, 408, 0])
 def test_what_may_go_well_later_is_sent_again_as_the_same_delivery(
     advisor: Advisor, receive: Callable[..., Receiver], status: int
@@ -341,7 +324,7 @@ def test_an_answer_that_is_left_before_its_end_is_not_told(advisor: Advisor, rec
     assert receiver.got == []
 
 
-@pytest.mark.parametrize("url", ["ftp://a/b", "hooks.example/x", "http://", "file:///etc/passwd"])
+@every_case("url", ["ftp://a/b", "hooks.example/x", "http://", "file:///etc/passwd"])
 def test_an_address_that_is_none_is_refused_at_start(url: str) -> None:
     with pytest.raises(InvalidSettings):
         webhook_of(settings_from({"webhook_url": url}))

@@ -81,19 +81,14 @@ def test_what_only_the_old_log_shows_is_neither_cleared_nor_said_to_stay(kto: Ev
 @every_case(
     ("name", "value", "setting", "after"),
     [
-        ("--zero_stage", "2", "zero_stage", "2"),
-        ("zero_stage", "ZeRO-2", "zero_stage", "2"),
-        ("zero", "stage2", "zero_stage", "2"),
-        ("per_device_train_batch_size", "4", "micro_batch", "4"),
-        ("--micro_train_batch_size", "4", "micro_batch", "4"),
-        ("attn_implementation", "eager", "attention", "eager"),
-        ("flash_attn", "eager", "attention", "eager"),
-        ("attention", "flash_attention_3", "attention", "flash3"),
-        ("lr", "1e-6", "learning_rate", "1e-06"),
-        ("LR", "1e-6", "learning_rate", "1e-06"),
+        ("--zero_stage", "2", "zero_stage", "2"), ("zero_stage", "ZeRO-2", "zero_stage", "2"),
+        ("zero", "stage2", "zero_stage", "2"), ("per_device_train_batch_size", "4", "micro_batch", "4"),
+        ("--micro_train_batch_size", "4", "micro_batch", "4"), ("attn_implementation", "eager", "attention", "eager"),
+        ("flash_attn", "eager", "attention", "eager"), ("attention", "flash_attention_3", "attention", "flash3"),
+        ("lr", "1e-6", "learning_rate", "1e-06"), ("LR", "1e-6", "learning_rate", "1e-06"),
         ("bf16", "no", "bf16", "false"),
     ],
-)
+)  # fmt: skip
 def test_a_change_is_understood_in_any_of_its_spellings(
     kto: Evidence, rules: RuleSet, name: str, value: str, setting: str, after: str
 ) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.every_case import every_case
 from tests.service.values import fired
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
@@ -54,7 +53,7 @@ def test_gradients_that_grew_for_eighty_steps_are_no_failure_of_the_first_step(a
         assert all(cause.evidence_grade != "reported" for cause in confident)
 
 
-@pytest.mark.parametrize("question", ["", "loss is 0 from the first step, grad_norm 0", "SFT with TRL: loss is 0"])
+@every_case("question", ["", "loss is 0 from the first step, grad_norm 0", "SFT with TRL: loss is 0"])
 def test_a_loss_of_exactly_zero_is_not_blamed_on_images_that_nobody_spoke_of(advisor: Advisor, question: str) -> None:
     answer = advisor.ask(Ask(question=question, attachments=files(train__log=ZERO_ROW * 24)))
     assert answer.verdict in ("answered", "need_input")
@@ -70,24 +69,20 @@ def test_a_log_that_was_not_read_as_a_whole_is_not_called_healthy(advisor: Advis
     assert "big.log" in answer.answer
 
 
-@pytest.mark.parametrize(
+@every_case(
     "question",
     [
-        "my training is bad, help",
-        "something is wrong with my run, please help",
-        "my training does not work",
-        "training problem",
-        "it doesn't train properly",
-        "我的训练效果不好，帮帮我",
+        "my training is bad, help", "something is wrong with my run, please help", "my training does not work",
+        "training problem", "it doesn't train properly", "我的训练效果不好，帮帮我",
     ],
-)
+)  # fmt: skip
 def test_a_vague_complaint_is_asked_back(advisor: Advisor, question: str) -> None:
     answer = advisor.ask(Ask(question=question))
     assert answer.verdict == "need_input"
     assert {"framework", "algorithm", "config", "log"} <= {item.fact for item in answer.missing}
 
 
-@pytest.mark.parametrize("question", ["hello", "What does gradient clipping do?", "what can you do?", "你好"])
+@every_case("question", ["hello", "What does gradient clipping do?", "what can you do?", "你好"])
 def test_a_greeting_and_a_general_question_are_told_what_this_is_for(advisor: Advisor, question: str) -> None:
     answer = advisor.ask(Ask(question=question))
     assert answer.verdict == "not_in_kb"
@@ -110,9 +105,7 @@ def test_an_answer_that_asks_back_shows_the_fixes_of_what_is_wrong_in_the_config
     assert "-fp16: true" in answer.answer
 
 
-@pytest.mark.parametrize(
-    "question", ["please help, my boss is angry, the weather is bad and loss is nan", "loss is nan"]
-)
+@every_case("question", ["please help, my boss is angry, the weather is bad and loss is nan", "loss is nan"])
 def test_a_symptom_alone_makes_no_cause_more_than_a_candidate(advisor: Advisor, question: str) -> None:
     answer = advisor.ask(Ask(question=question))
     assert answer.verdict == "need_input"
@@ -127,7 +120,7 @@ def test_what_a_log_shows_to_train_was_not_refused_at_the_start(advisor: Advisor
     assert "option-of-other-command" in fired(advisor.ask(Ask(question=kto.question, attachments=unstarted)))
 
 
-@pytest.mark.parametrize(
+@every_case(
     "file", [Attachment(name="model.bin", content=bytes(range(256)) * 40), Attachment(name="empty.log", content="")]
 )
 def test_a_file_without_text_is_named(advisor: Advisor, file: Attachment) -> None:

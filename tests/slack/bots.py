@@ -43,8 +43,8 @@ def settings_of(slack: LocalSlack, folder: Path, **more: Any) -> Settings:
     """Settings of a bot in this workspace, by Socket Mode."""
     given: dict[str, Any] = {
         "data_dir": folder,
-        "slack_bot_token": slack.bot_token,
-        "slack_app_token": slack.app_token,
+        "slack_bot_token": slack.world.bot_token,
+        "slack_app_token": slack.world.app_token,
         **more,
     }
     return settings_from(given)

@@ -9,13 +9,13 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import uvicorn
 from fastapi import FastAPI
 from slack_sdk.signature import SignatureVerifier
 
+from tests.every_case import every_case
 from tests.slack.bots import QUESTION, settings_of, threads
 from tests.slack.fake import Fault, LocalSlack
 from trainmedic.service.advisor import Advisor
@@ -63,7 +63,7 @@ REFUSED: dict[str, tuple[Callable[[], dict[str, str]], bytes, int]] = {
 """Headers are made when the test runs: a signature is good for five minutes."""
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@every_case("case", REFUSED)
 def test_everything_else_is_refused(case: str) -> None:
     headers, body, status = REFUSED[case]
     found = why_refused(headers(), body, SECRET)
@@ -82,7 +82,7 @@ def test_a_forms_payload_is_an_object() -> None:
 @asynccontextmanager
 async def served(slack: LocalSlack, advisor: Advisor, folder: Path) -> AsyncIterator[str]:
     """The address of Slack's events on a service of its own."""
-    settings = settings_of(slack, folder, slack_app_token="", slack_signing_secret=slack.signing_secret)
+    settings = settings_of(slack, folder, slack_app_token="", slack_signing_secret=slack.world.signing_secret)
     service = SlackService(
         AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=threads)
     )
@@ -108,36 +108,28 @@ async def served(slack: LocalSlack, advisor: Advisor, folder: Path) -> AsyncIter
         listening.close()
 
 
-@pytest.fixture
-def with_service(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[..., None]:
-    """Runs a coroutine that is given the address."""
-
-    def run(act: Callable[[str], Any]) -> None:
-        async def acting() -> None:
-            async with served(strict, advisor, tmp_path) as url:
-                await act(url)
-
-        asyncio.run(acting())
-
-    return run
-
-
-def test_a_mention_over_http_is_answered_and_its_retry_is_not(
-    strict: LocalSlack, with_service: Callable[..., None]
+def test_only_what_is_signed_is_answered_over_http_and_a_retry_is_not(
+    strict: LocalSlack, advisor: Advisor, tmp_path: Path
 ) -> None:
-    async def act(url: str) -> None:
-        strict.send_to(url)
-        said = strict.says(f"<@U0BOT> {QUESTION}")
-        await strict.until_said("Cause found", thread_ts=said.ts)
-        for delivery in said.deliveries:
-            await strict.until_acked(delivery)
-        again = await strict.post(
-            url, said.deliveries[0].payload, headers={"X-Slack-Retry-Num": "1", "X-Slack-Retry-Reason": "http_timeout"}
-        )
-        assert again.status == 200
-        assert strict.count("chat.postMessage") == 1
+    async def act() -> None:
+        async with served(strict, advisor, tmp_path) as url:
+            verified = await strict.post(url, {"type": "url_verification", "challenge": "local"})
+            assert (verified.status, json.loads(verified.body)) == (200, {"challenge": "local"})
+            wrong = await strict.post(url, {"type": "event_callback"}, secret="another")
+            assert wrong.status == 401
+            assert json.loads(wrong.body)["error"]["code"] == "wrong_signature"
+            limited = await strict.post(url, {"type": "app_rate_limited", "minute_rate_limited": 1})
+            assert limited.status == 200
+            said = strict.says(f"<@U0BOT> {QUESTION}")
+            assert (await strict.post(url, said.deliveries[0].payload)).status == 200
+            await strict.until_said("Cause found", thread_ts=said.ts)
+            again = await strict.post(url, said.deliveries[0].payload, headers={"X-Slack-Retry-Num": "1"})
+            assert again.status == 200
+            assert strict.count("chat.postMessage") == 1
+            assert (await strict.post(url, form=strict.command(QUESTION).payload)).status == 200
+            await strict.until_whispered("Cause found")
 
-    with_service(act)
+    asyncio.run(act())
 
 
 def test_a_service_starts_without_slack_and_finds_it_later(
@@ -170,27 +162,3 @@ def test_a_service_goes_on_without_slack_where_the_token_is_wrong(
     asyncio.run(act())
     assert "no Slack: Slack does not accept SLACK_BOT_TOKEN" in caplog.text
     assert "xoxb-wrong" not in caplog.text
-
-
-def test_a_command_over_http_is_answered(strict: LocalSlack, with_service: Callable[..., None]) -> None:
-    async def act(url: str) -> None:
-        strict.send_to(url)
-        await strict.until_acked(strict.command(QUESTION))
-        await strict.until_whispered("Cause found")
-
-    with_service(act)
-
-
-def test_slack_verifies_the_address_and_strangers_get_a_word(
-    strict: LocalSlack, with_service: Callable[..., None]
-) -> None:
-    async def act(url: str) -> None:
-        verified = await strict.verify(url)
-        assert (verified.status, json.loads(verified.body)) == (200, {"challenge": "local"})
-        wrong = await strict.post(url, {"type": "event_callback"}, secret="another")
-        assert wrong.status == 401
-        assert json.loads(wrong.body)["error"]["code"] == "wrong_signature"
-        limited = await strict.post(url, {"type": "app_rate_limited", "minute_rate_limited": 1})
-        assert limited.status == 200
-
-    with_service(act)

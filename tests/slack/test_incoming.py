@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from tests.every_case import every_case
 from trainmedic.ui.channels.slack.incoming import incoming_message, is_written, mentions, text_of, unescaped
 
 BOT = "U0BOT"
@@ -23,7 +22,7 @@ def text(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("slack", "typed"),
     [
         ("<@U0BOT> why?", "why?"),

@@ -26,7 +26,6 @@ PIP_LIST = "Package      Version\n------------ -------\ntransformers 4.52.3\ntrl
     ("text", "head", "more"),
     [
         (f"<@U0BOT>\n```\n{PIP_LIST}```", "Known defects of these versions", "more; trainmedic audit"),
-        (f"<@U0BOT> audit\n```\n{PIP_LIST}```", "Known defects of these versions", "more; trainmedic audit"),
         (f"<@U0BOT> 已知缺陷\n```\n{PIP_LIST}```", "这些版本的已知缺陷", "另有"),
     ],
 )
@@ -72,17 +71,16 @@ async def test_without_defects_a_quiet_channel_stays_quiet(strict: LocalSlack, b
     assert strict.replies(said.ts) == []
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_certain_ones_come_first_and_the_worst_of_them_before_others(advisor: Advisor, language: str) -> None:
+def test_certain_ones_come_first_and_the_worst_of_them_before_others(advisor: Advisor) -> None:
     environment = [
         Attachment(name=name, content=(ENVIRONMENTS / name).read_text("utf-8"))
         for name in ("openrlhf-ppo-2025.txt", "openrlhf-ppo-2025.sh")
     ]
-    view = advisor.audit(environment, language)
-    replies = render_audit(view, language)
+    view = advisor.audit(environment, "en")
+    replies = render_audit(view, "en")
     assert len(replies) == 1
     check_blocks(list(replies[0].blocks))
-    listed = known_defects(view.defects, view.changes, language)[0]["text"]["text"]
+    listed = known_defects(view.defects, view.changes, "en")[0]["text"]["text"]
     certain = [item for item in view.defects if item.certain][:MOST]
     places = [listed.find(escape(item.title)) for item in certain]
     assert certain

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every_case import every_case
 from tests.slack.bots import COMMAND
 from tests.slack.fake.blocks import check_blocks
 from trainmedic.kb.model.report_view import MaskedView
@@ -18,7 +19,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer, Citation, Language, Section, Verdict
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.present.slack import ELEMENT, MESSAGE, Extras, lead, render_answer, weight
-from trainmedic.ui.present.slack_text import FALLBACK, escape, fallback, link, neutral, split_markdown, wrapped
+from trainmedic.ui.present.slack_text import escape, link, neutral, split_markdown, wrapped
 
 TEXTS = st.text(alphabet="ab \n`~#<>&*|[]()!@$é中\u2028", max_size=400)
 BLOCKS = st.lists(st.one_of(TEXTS, TEXTS.map(lambda text: f"```py\n{text.replace('`', '')}\n```")), max_size=12).map(
@@ -85,12 +86,6 @@ def test_only_addresses_of_the_web_become_links() -> None:
     assert link("https://a.example/" + "x" * 2000, "long") == "long"
 
 
-def test_the_notification_is_short_and_escaped() -> None:
-    shown = fallback("**bold** <!channel> " + "&" * 9_000)
-    assert shown.startswith("bold &lt;!channel&gt;")
-    assert len(shown) <= FALLBACK + 1
-
-
 # ── blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 def test_details_are_a_link_away_if_there_is_a_page_to_link_to(answer: Answer) -> None:
     folded = next(section for section in answer.sections if section.folded)
@@ -136,11 +131,6 @@ def test_a_long_line_of_small_print_is_continued(answer: Answer) -> None:
     assert "nnnnn" in texts
 
 
-def test_the_model_is_named_where_it_wrote(answer: Answer) -> None:
-    [reply] = render_answer(replace(answer, mode="llm", model="qwen3-8b"))
-    assert "Text by qwen3-8b" in json.dumps(reply.blocks)
-
-
 def test_secrets_are_said_but_not_mail_addresses(answer: Answer) -> None:
     [without] = render_answer(with_masked(answer, "email"))
     assert "still contains a secret" not in json.dumps(without.blocks)
@@ -148,8 +138,8 @@ def test_secrets_are_said_but_not_mail_addresses(answer: Answer) -> None:
     assert "still contains a secret" in json.dumps(reply.blocks)
 
 
-@pytest.mark.parametrize("verdict", ["answered", "need_input", "not_in_kb", "no_fault"])
-@pytest.mark.parametrize("language", ["en", "zh"])
+@every_case("verdict", ["answered", "need_input", "not_in_kb", "no_fault"])
+@every_case("language", ["en", "zh"])
 def test_every_verdict_has_words_in_both_languages(answer: Answer, verdict: Verdict, language: Language) -> None:
     changed = replace(answer, verdict=verdict, language=language, causes=())
     [reply] = render_answer(changed)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.every_case import every_case
 from tests.store.knowledge import HashEmbedder
 from trainmedic.kb.errors import InvalidSettings, StoreError
 from trainmedic.kb.store import shipped
@@ -70,10 +71,6 @@ def test_a_question_is_tokenised_once_for_its_share_and_its_vector() -> None:
     assert 0.0 < embedder.known_share("loss  变成\nnan") < 1.0
     embedder.embed_query("loss  变成\nnan")
     assert read == ["loss 变成 nan"]
-
-
-def test_no_text_gives_no_vector(default: OnnxEmbedder) -> None:
-    assert default.vectors([]).shape == (0, 384)
 
 
 def test_likeness_is_told_from_difference(default: OnnxEmbedder) -> None:
@@ -157,7 +154,7 @@ def test_the_setting_names_the_embedder() -> None:
     assert isinstance(make_embedder("default"), Embedder)
 
 
-@pytest.mark.parametrize("setting", ["", "st:", "openai:", "bge-m3", "default:x"])
+@every_case("setting", ["", "st:", "openai:", "bge-m3", "default:x"])
 def test_an_unknown_setting_says_what_is_known(setting: str) -> None:
     with pytest.raises(InvalidSettings) as caught:
         make_embedder(setting)

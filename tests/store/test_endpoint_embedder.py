@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.every_case import every_case
 from tests.store.endpoint import Answer, Endpoint, failing, words
 from tests.store.knowledge import cases, glossary, rules
 from trainmedic.kb.errors import InvalidSettings, StoreError
@@ -47,7 +48,7 @@ def made(endpoint: Endpoint, clock: Callable[[], float] | None = None) -> OpenAI
 # --- vectors --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("only_floats", [False, True], ids=["base64", "float"])
+@every_case("only_floats", [False, True])
 def test_vectors_are_normalised_however_they_are_encoded(only_floats: bool) -> None:
     with Endpoint(only_floats=only_floats) as endpoint:
         embedder = make_embedder("openai:bge-m3", base_url=endpoint.url, api_key=KEY)

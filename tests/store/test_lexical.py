@@ -36,15 +36,10 @@ def best(index: Lexical, question: str) -> list[int]:
 @pytest.mark.parametrize(
     ("question", "chunk"),
     [
-        ("--micro_train_batch_size", 0),
-        ("batch size", 0),
-        ("损失变成nan", 1),
-        ("RuntimeError", 2),
-        ("flash-attn 2.6.1", 3),
-        ("ＦＬＡＳＨ－ＡＴＴＮ", 3),
-        ("gradeint explosion exploding", 4),
+        ("--micro_train_batch_size", 0), ("batch size", 0), ("损失变成nan", 1), ("RuntimeError", 2),
+        ("flash-attn 2.6.1", 3), ("ＦＬＡＳＨ－ＡＴＴＮ", 3), ("gradeint explosion exploding", 4),
     ],
-)
+)  # fmt: skip
 def test_a_chunk_is_found_by(built: Lexical, question: str, chunk: int) -> None:
     assert best(built, question)[0] == chunk
 

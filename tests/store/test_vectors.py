@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any, cast
 
@@ -79,10 +78,6 @@ def test_texts_without_ids_get_ids_of_their_own(filled: VectorStore) -> None:
     assert len(filled.similarity_search("nan", k=20)) == len(TEXTS) + 2
 
 
-def test_a_retriever_made_of_it_searches(filled: VectorStore) -> None:
-    assert filled.as_retriever(search_kwargs={"k": 1}).invoke("training hang")[0].id == "id-2"
-
-
 def test_both_stores_score_alike() -> None:
     ours = DocumentVectors.from_texts(TEXTS, embedder(), ids=IDS)
     theirs = InMemoryVectorStore.from_texts(TEXTS, embedder(), ids=IDS)
@@ -90,15 +85,6 @@ def test_both_stores_score_alike() -> None:
         mine = ours.similarity_search_with_score(question, k=5)
         other = theirs.similarity_search_with_score(question, k=5)
         assert {d.id: pytest.approx(s, abs=1e-5) for d, s in other} == {d.id: s for d, s in mine}
-
-
-def test_relevance_is_between_nought_and_one() -> None:
-    found = DocumentVectors.from_texts(TEXTS, embedder()).similarity_search_with_relevance_scores("nan loss", k=5)
-    assert all(0.0 <= score <= 1.0 for _, score in found)
-
-
-def test_a_filter_nothing_passes_finds_nothing() -> None:
-    assert DocumentVectors.from_texts(TEXTS, embedder()).similarity_search("nan", filter=lambda _: False) == []
 
 
 def test_vectors_come_back_from_disk(tmp_path: Path) -> None:
@@ -152,9 +138,3 @@ def test_many_vectors_are_found_by_their_codes_as_if_all_were_compared(tmp_path:
     among, _ = found.ranked(rows[0], 3, among=[7, 8, 9])
     assert set(among) == {7, 8, 9}
     assert len(found.ranked(rows[0], len(rows))[0]) == len(rows)
-
-
-def test_our_embedders_are_langchains() -> None:
-    assert isinstance(HashEmbedder(), Embeddings)
-    assert asyncio.run(HashEmbedder().aembed_query("nan")) == HashEmbedder().embed_query("nan")
-    assert asyncio.run(HashEmbedder().aembed_documents(["nan"])) == HashEmbedder().embed_documents(["nan"])

@@ -77,11 +77,6 @@ def test_no_term_is_read_as_a_query(store: ThreadStore, term: str) -> None:
     assert store.by_words({term: 1.0}, 10) == ()
 
 
-def test_meaning_finds_the_nearest_passage(store: ThreadStore) -> None:
-    store.put([entry("a", "one", 0), entry("b", "two", 1)])
-    assert [name for name, _ in store.by_vector(axis(1), 1)] == ["test:b"]
-
-
 def test_a_thread_put_again_replaces_the_old_one(store: ThreadStore) -> None:
     store.put([entry("a", "loss is nan", 0)])
     store.put([entry("a", "saving fails", 1, title="saving fails", digest="2")])
@@ -105,16 +100,14 @@ def test_a_reader_sees_what_another_process_has_written(tmp_path: Path) -> None:
     assert [name for name, _ in reader.by_vector(axis(0), 10)] == ["test:a"]
 
 
-def test_vectors_of_another_encoder_are_refused(tmp_path: Path) -> None:
+def test_vectors_of_another_encoder_and_a_file_that_is_no_database_are_refused(tmp_path: Path) -> None:
     ThreadStore(tmp_path, "encoder 1", DIMENSION)
     with pytest.raises(StoreError, match="another embedder"):
         ThreadStore(tmp_path, "encoder 2", DIMENSION)
-
-
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "threads.sqlite").write_text("not a database, but long enough to be read as one" * 40)
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "threads.sqlite").write_text("not a database, but long enough to be read as one" * 40)
     with pytest.raises(StoreError, match="cannot be opened"):
-        ThreadStore(tmp_path, "encoder 1", DIMENSION)
+        ThreadStore(tmp_path / "none", "encoder 1", DIMENSION)
 
 
 KILLED = """

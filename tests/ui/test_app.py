@@ -19,7 +19,6 @@ from trainmedic.service.configuration import settings_from
 from trainmedic.ui.app import build_app
 from trainmedic.ui.cli import main
 
-LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 ACCEPT = {"accept": "application/json, text/event-stream"}
 
 
@@ -35,13 +34,6 @@ def folder(knowledge_folder: Path, knowledge_advisor: Advisor) -> Path:
     return knowledge_folder
 
 
-def test_rest_and_mcp_answer_on_one_port(folder: Path, tmp_path: Path) -> None:
-    with serving(folder, tmp_path) as client:
-        assert client.get("/readyz").json()["status"] == "ok"
-        assert client.post("/v1/ask", json={"question": "KTO loss is nan"}).status_code == 200
-        assert "diagnose" in client.post("/mcp", json=LIST, headers=ACCEPT).text
-
-
 def test_every_answer_and_every_feedback_is_counted_once_whatever_channel_it_went_through(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -49,6 +41,8 @@ def test_every_answer_and_every_feedback_is_counted_once_whatever_channel_it_wen
     call = {"name": "diagnose", "arguments": question}
     chat = {"model": "trainmedic", "messages": [{"role": "user", "content": question["question"]}]}
     with serving(folder, tmp_path) as client:
+        assert client.get("/readyz").json()["status"] == "ok"
+        assert client.get("/").json()["error"]["code"] == "not_found", "there are no pages"
         assert (counted(client, "answers"), counted(client, "feedback")) == (0, 0)
         answer = client.post("/v1/ask", json=question).json()
         assert counted(client, "answers") == 1
@@ -67,11 +61,6 @@ def test_every_answer_and_every_feedback_is_counted_once_whatever_channel_it_wen
 def counted(client: TestClient, what: str) -> float:
     lines = client.get("/metrics").text.splitlines()
     return sum(float(line.split()[-1]) for line in lines if line.startswith(f"trainmedic_{what}_total{{"))
-
-
-def test_without_pages_the_root_is_an_error_of_the_api(folder: Path, tmp_path: Path) -> None:
-    with serving(folder, tmp_path) as client:
-        assert client.get("/").json()["error"]["code"] == "not_found"
 
 
 def test_a_model_that_is_down_degrades_and_its_answers_are_written_when_it_is_up(folder: Path, tmp_path: Path) -> None:

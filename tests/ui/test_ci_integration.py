@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 import yaml
 
 from tests.incidents import KTO_SINGLE
+from trainmedic.ui.cli import main
 
 ROOT = Path(__file__).parent.parent.parent
 ACTION = yaml.safe_load((ROOT / ".github/actions/check/action.yml").read_text(encoding="utf-8"))
@@ -196,11 +198,6 @@ def test_a_sarif_log_is_written_and_handed_on_although_the_step_fails(runner: Ru
     ]
 
 
-def test_nothing_found_is_success(runner: Runner) -> None:
-    assert runner.run(files="fine.yaml\r\n", format="sarif", sarif_file="out.sarif") == 0, runner.said
-    assert runner.outputs == {"findings": "false", "sarif-file": "out.sarif", **NO_AUDIT}
-
-
 def test_a_named_file_that_is_not_there_fails(runner: Runner) -> None:
     assert runner.run(files="missing.yaml", fail_on="never") == 3
     assert "missing.yaml" in runner.said
@@ -209,34 +206,34 @@ def test_a_named_file_that_is_not_there_fails(runner: Runner) -> None:
 NASTY = ["$(touch pwned).sh", "`touch pwned`", "; touch pwned", "--kb=/", 'a" ; touch pwned "']
 
 
-@pytest.mark.parametrize("name", NASTY)
-def test_what_inputs_hold_is_not_executed(runner: Runner, name: str) -> None:
-    for given in ({"files": name}, {"files": "fine.yaml", "fail_on": name}, {"files": "fine.yaml", "language": name}):
-        assert runner.run(**given) in (2, 3), runner.said
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"files": "\n".join(NASTY)},
+        {"files": "fine.yaml", "fail_on": NASTY[0]},
+        {"files": "fine.yaml", "language": NASTY[-1]},
+        {"files": "fine.yaml", "audit": NASTY[2]},
+    ],
+    ids=lambda given: list(given)[-1],
+)
+def test_what_inputs_hold_is_not_executed(runner: Runner, given: dict[str, str]) -> None:
+    assert runner.run(**given) in (2, 3), runner.said
     assert not (runner.workspace / "pwned").exists()
 
 
 # --- the hook -------------------------------------------------------------------------------------------------------
 
 
-def test_pre_commit_installs_the_hook_and_stops_a_commit_with_findings(project: Path, tmp_path: Path) -> None:
-    pytest.importorskip("pre_commit")
-    work = tmp_path / "work"
-    work.mkdir()
-    revision = run("git", "rev-parse", "HEAD", at=project).stdout.strip()
-    config = {"repos": [{"repo": str(project), "rev": revision, "hooks": [{"id": "trainmedic-check"}]}]}
-    (work / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config))
-    (work / "train.sh").write_text(KTO_SINGLE)
-    (work / "notes.md").write_text("deepspeed --module openrlhf.cli.train_kto\n")
-    commit(work)
-    hooks = (sys.executable, "-m", "pre_commit", "run", "--all-files")
-    done = run(*hooks, at=work, PRE_COMMIT_HOME=str(tmp_path / "home"))
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert RULE in done.stdout
-    assert "notes.md" not in done.stdout
-    (work / "train.sh").write_text("torchrun train.py\n")
-    done = run(*hooks, at=work, PRE_COMMIT_HOME=str(tmp_path / "home"))
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_the_hook_checks_the_files_that_pre_commit_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.sh").write_text(KTO_SINGLE)
+    program, *arguments = shlex.split(HOOKS[0]["entry"]) + HOOKS[0].get("args", [])
+    assert program == "trainmedic"
+    assert main([*arguments, "train.sh"]) == 1
+    assert RULE in capsys.readouterr().out
+    assert "shell" in HOOKS[0]["types_or"]
 
 
 def test_the_hook_is_one_that_pre_commit_accepts() -> None:

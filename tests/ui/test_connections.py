@@ -94,12 +94,6 @@ def test_nor_is_the_rest_of_a_body_that_nobody_reads() -> None:
         assert is_closed(line)
 
 
-def test_a_connection_serves_one_request_after_another() -> None:
-    with serving(Connections(10)) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
-        for _ in range(3):
-            assert client.post("/livez", content=b"x" * 100_000).status_code == 200
-
-
 def test_half_open_connections_keep_nobody_out() -> None:
     with serving(Connections(4, trusted=["127.0.0.1"])) as port:
         held = [connected(port, HALF) for _ in range(12)]

@@ -86,39 +86,22 @@ def test_the_default_is_a_model_for_a_card_of_24_gb_with_the_context_that_is_use
     assert json.loads(value(words, "--default-chat-template-kwargs")) == {"enable_thinking": False}
 
 
-def test_flags_choose_the_model_the_port_the_cards_and_the_context(capsys: pytest.CaptureFixture[str]) -> None:
-    words = printed(
-        capsys,
-        *("--model", "Qwen/Qwen3-32B", "--port", "9000", "--tensor-parallel", "4", "--max-model-len", "16384"),
-    )
-    assert words[words.index("serve") + 1] == "Qwen/Qwen3-32B"
-    assert value(words, "--port") == "9000"
-    assert value(words, "--tensor-parallel-size") == "4"
-    assert value(words, "--max-model-len") == "16384"
-
-
-def test_the_settings_give_the_name_and_the_context(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_flags_and_settings_choose_and_what_follows_two_dashes_comes_last_so_that_it_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert value(printed(capsys, "--model", str(tmp_path)), "--served-model-name") == tmp_path.name
     monkeypatch.setenv("TRAINMEDIC_MODEL_NAME", "house-model")
     monkeypatch.setenv("TRAINMEDIC_MODEL_CONTEXT_TOKENS", "32768")
-    words = printed(capsys)
+    words = printed(
+        capsys, "--model", "Qwen/Qwen3-32B", "--port", "9000", "--tensor-parallel", "4", "--", "--seed", "4"
+    )
+    assert words[words.index("serve") + 1] == "Qwen/Qwen3-32B"
     assert value(words, "--served-model-name") == "house-model"
+    assert value(words, "--port") == "9000"
+    assert value(words, "--tensor-parallel-size") == "4"
     assert value(words, "--max-model-len") == "32768"
-
-
-def test_a_folder_of_weights_is_served_under_its_own_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    weights = tmp_path / "our-8b"
-    weights.mkdir()
-    assert value(printed(capsys, "--model", str(weights)), "--served-model-name") == "our-8b"
-
-
-def test_what_follows_two_dashes_comes_last_so_that_it_wins(capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed(capsys, "--", "--enforce-eager", "--max-num-seqs", "4")[-3:] == [
-        "--enforce-eager",
-        "--max-num-seqs",
-        "4",
-    ]
+    assert value(printed(capsys, "--max-model-len", "16384"), "--max-model-len") == "16384"
+    assert words[-2:] == ["--seed", "4"]
 
 
 @pytest.mark.parametrize(
@@ -176,27 +159,14 @@ def test_the_key_is_not_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 # --- starting it ----------------------------------------------------------------------------------------------------
 
 
-def test_the_process_becomes_vllm_and_its_exit_code_is_the_verbs(tmp_path: Path) -> None:
-    arguments, environment = started(tmp_path, "--port", "9000", "--", "--seed", "3")
-    assert arguments[:2] == ["serve", llm.MODEL]
+def test_the_process_becomes_vllm_and_the_key_reaches_it_by_the_environment_and_no_argument(tmp_path: Path) -> None:
+    given = ("--model", "Qwen/Qwen3-8B-AWQ", "--port", "9000", "--", "--seed", "3")
+    arguments, environment = started(tmp_path, *given, TRAINMEDIC_MODEL_API_KEY=KEY)
+    assert arguments[:2] == ["serve", "Qwen/Qwen3-8B-AWQ"]
     assert arguments[-2:] == ["--seed", "3"]
     assert value(arguments, "--port") == "9000"
-    assert environment["HF_HUB_OFFLINE"] == "1"
-    assert environment["DO_NOT_TRACK"] == "1"
-
-
-def test_a_model_of_the_hub_is_started_with_the_hub_in_reach(tmp_path: Path) -> None:
-    _, environment = started(tmp_path, "--model", "Qwen/Qwen3-8B-AWQ")
     assert "HF_HUB_OFFLINE" not in environment
-
-
-def test_who_forbids_the_hub_is_obeyed(tmp_path: Path) -> None:
-    _, environment = started(tmp_path, "--model", "Qwen/Qwen3-8B-AWQ", HF_HUB_OFFLINE="1")
-    assert environment["HF_HUB_OFFLINE"] == "1"
-
-
-def test_the_key_reaches_vllm_by_the_environment_and_no_argument(tmp_path: Path) -> None:
-    arguments, environment = started(tmp_path, TRAINMEDIC_MODEL_API_KEY=KEY)
+    assert environment["DO_NOT_TRACK"] == "1"
     assert environment["VLLM_API_KEY"] == KEY
     assert KEY not in " ".join(arguments)
 
@@ -207,8 +177,10 @@ def test_a_build_under_another_name_is_started_as_a_module(tmp_path: Path) -> No
     for folder in (package, package.parent, package.parent.parent):
         (folder / "__init__.py").touch()
     (package / "api_server.py").write_text(FAKE)
-    arguments, _ = ran(tmp_path, PYTHONPATH=f"{ROOT}{os.pathsep}{tmp_path / 'site'}")
-    assert arguments[:2] == ["--model", llm.MODEL]
+    offline = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path / 'site'}"}
+    arguments, environment = ran(tmp_path, "--model", "Qwen/Qwen3-8B-AWQ", **offline)
+    assert arguments[:2] == ["--model", "Qwen/Qwen3-8B-AWQ"]
+    assert environment["HF_HUB_OFFLINE"] == "1", "who forbids the hub is obeyed"
 
 
 # --- refusals -------------------------------------------------------------------------------------------------------
@@ -228,8 +200,9 @@ def test_beyond_loopback_a_key_is_needed(capsys: pytest.CaptureFixture[str]) -> 
     assert "TRAINMEDIC_MODEL_API_KEY" in shown.err
 
 
-@pytest.mark.parametrize("flag", ["--port", "--tensor-parallel", "--max-model-len"])
-@pytest.mark.parametrize("number", ["0", "-1", "many"])
+@pytest.mark.parametrize(
+    ("flag", "number"), [("--port", "many"), ("--tensor-parallel", "0"), ("--max-model-len", "-1")]
+)
 def test_numbers_are_at_least_one(flag: str, number: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["llm", f"{flag}={number}"])

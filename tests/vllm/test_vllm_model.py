@@ -169,19 +169,6 @@ def test_questions_over_the_same_sources_share_the_prefix_cache(vllm_url: str) -
     asyncio.run(scenario())
 
 
-def test_sixteen_texts_are_written_at_once(vllm_url: str) -> None:
-    async def scenario() -> None:
-        async with chat(vllm_url, concurrency=16) as model:
-            texts = [f"question {number}: why is the loss nan?" for number in range(16)]
-            answers = await asyncio.gather(*(written(model, text, max_tokens=64) for text in texts))
-            assert state_of(model) == "closed"
-        assert [answer.usage["completion_tokens"] for answer in answers] == [64] * 16
-        assert all(answer.text for answer in answers)
-        assert len({answer.text for answer in answers}) > 1
-
-    asyncio.run(scenario())
-
-
 def test_no_more_texts_are_written_at_once_than_is_allowed(vllm_url: str) -> None:
     async def scenario() -> None:
         seen: list[float] = []
@@ -316,20 +303,6 @@ def test_a_prompt_beyond_the_context_is_said_to_be_too_long(vllm_url: str) -> No
             assert await failure_of(written(model, text)) == "too_long"
             assert await failure_of(model.structured(asked(text), Verdict, max_tokens=50)) == "too_long"
             assert state_of(model) == "closed"
-
-    asyncio.run(scenario())
-
-
-def test_a_text_that_reaches_the_end_of_the_context_ends_there(vllm_url: str) -> None:
-    async def scenario() -> None:
-        async with chat(vllm_url) as model:
-            (loss,) = await model.count([" loss"])
-            words = (tiny.CONTEXT - 100) // loss
-            answer = await written(model, " loss" * words, system="Short.", max_tokens=1_000)
-        usage = answer.usage
-        assert usage["prompt_tokens"] > tiny.CONTEXT - 100
-        assert usage["prompt_tokens"] + usage["completion_tokens"] == tiny.CONTEXT
-        assert answer.cut
 
     asyncio.run(scenario())
 

@@ -7,15 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.scripted import Scripted, sends
 from trainmedic.ui.cli import main
 
 HEALTHY = "".join(f"{{'loss': {2.0 - n / 50}, 'grad_norm': 1.{n % 7}, 'step': {n}}}\n" for n in range(1, 12))
@@ -24,46 +22,14 @@ KTO = "deepspeed --module openrlhf.cli.train_kto --micro_train_batch_size 1 --va
 VERSIONS = "openrlhf==0.3.2\ntransformers==4.43.3\n"
 
 
-class Receiver:
-    """Takes what is posted."""
-
-    def __init__(self, status: int = 200) -> None:
-        self.posted: list[Any] = []
-        outer, body = self, b"{}"
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                outer.posted.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/"
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    taken = Receiver()
-    yield taken
-    taken.close()
+def receiver() -> Iterator[Scripted]:
+    with Scripted(sends(200)) as taken:
+        yield taken
 
 
 @pytest.fixture(autouse=True)
-def _indexed(knowledge_folder: Path, monkeypatch: pytest.MonkeyPatch, knowledge_advisor: object) -> None:
-    """The index exists: building it is not what is tested here."""
+def _indexed(knowledge_folder: Path, monkeypatch: pytest.MonkeyPatch, knowledge_loaded: None) -> None:
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(knowledge_folder))
 
 
@@ -74,60 +40,61 @@ def kto(tmp_path: Path) -> list[str]:
     return ["--config", str(tmp_path / "train.sh"), "--config", str(tmp_path / "pip.txt")]
 
 
+@pytest.fixture
+def broken(tmp_path: Path) -> str:
+    (tmp_path / "train.log").write_text(HEALTHY + BROKEN, encoding="utf-8")
+    return str(tmp_path / "train.log")
+
+
 def test_a_log_is_diagnosed_with_the_configuration_beside_it(
-    tmp_path: Path, kto: list[str], capsys: pytest.CaptureFixture[str], receiver: Receiver
+    broken: str, kto: list[str], capsys: pytest.CaptureFixture[str], receiver: Scripted
 ) -> None:
-    log = tmp_path / "train.log"
-    log.write_text(HEALTHY + BROKEN, encoding="utf-8")
-    assert main(["watch", str(log), *kto, "--once", "--language", "en", "--webhook", receiver.url]) == 0
+    assert main(["watch", broken, *kto, "--once", "--language", "en", "--webhook", receiver.url]) == 0
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "openrlhf-kto-vanilla-loss-single-class" in shown.err.split("─")[0], "the check before"
     assert "step 12: a loss is NaN" in shown.err
-    (told,) = receiver.posted
+    told = json.loads(*receiver.posted)
     assert (told["event"], told["step"]) == ("diagnosed", 12)
     assert told["answer"]["verdict"] == "answered"
     assert told["answer"]["causes"][0]["case_id"] == "openrlhf-kto-vanilla-loss-nan"
 
 
-def test_a_service_that_apprise_knows_gets_headline_and_answer(
-    tmp_path: Path, kto: list[str], receiver: Receiver
-) -> None:
-    log = tmp_path / "train.log"
-    log.write_text(HEALTHY + BROKEN, encoding="utf-8")
+def test_a_service_that_apprise_knows_gets_headline_and_answer(broken: str, kto: list[str], receiver: Scripted) -> None:
     url = receiver.url.replace("http:", "json:")
-    assert main(["watch", str(log), *kto, "--once", "--language", "en", "--webhook", url]) == 0
-    (message,) = receiver.posted
+    assert main(["watch", broken, *kto, "--once", "--language", "en", "--webhook", url]) == 0
+    message = json.loads(*receiver.posted)
     assert "step 12: a loss is NaN" in message["title"]
     assert "vanilla_loss" in message["message"]
     assert message["type"] == "failure"
 
 
-def test_nobody_there_is_said_and_harms_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    refusing = Receiver(status=500)
-    log = tmp_path / "train.log"
-    log.write_text(BROKEN, encoding="utf-8")
-    address = f"{refusing.url}?token=secret"
-    assert main(["watch", str(log), "--once", "--webhook", address, "--language", "en"]) == 0
-    refusing.close()
+def test_a_webhook_that_refuses_and_a_service_that_is_away_are_said_and_harm_nothing(
+    broken: str, kto: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Scripted(sends(500)) as refusing:
+        told = ["--webhook", f"{refusing.url}?token=secret", "--server", "http://127.0.0.1:9"]
+        assert main(["watch", broken, *kto, "--once", *told, "--language", "en"]) == 0
     shown = capsys.readouterr().err
     assert "not sent to webhook: HTTP 500" in shown
     assert "secret" not in shown
+    assert "http://127.0.0.1:9 did not answer (unreachable: " in shown
+    assert "step 12" in shown
 
 
-def test_a_command_keeps_its_output_and_its_exit_code_and_is_diagnosed(tmp_path: Path, kto: list[str]) -> None:
+def test_a_command_keeps_its_output_and_its_exit_code_and_is_diagnosed(
+    tmp_path: Path, kto: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
     program = tmp_path / "train.py"
     program.write_text(
         f"import sys\nprint({HEALTHY!r}, end='')\nprint({BROKEN!r}, end='', file=sys.stderr)\nsys.exit(7)\n",
         encoding="utf-8",
     )
-    start = "import sys; from trainmedic.ui.cli import main; sys.exit(main())"
-    watch = [sys.executable, "-c", start, "watch", *kto, "--language", "en", "--", sys.executable, str(program)]
-    done = subprocess.run(watch, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 7
-    assert done.stdout == HEALTHY
-    assert BROKEN in done.stderr
-    assert done.stderr.count("step 12: a loss is NaN") == 1
+    assert main(["watch", *kto, "--language", "en", "--", sys.executable, str(program)]) == 7
+    done = capfd.readouterr()
+    assert done.out == HEALTHY
+    assert BROKEN in done.err
+    assert done.err.count("step 12: a loss is NaN") == 1
 
 
 def test_strict_does_not_launch_a_run_with_an_error(
@@ -164,17 +131,6 @@ def test_what_cannot_be_watched_is_told(
     assert told in capsys.readouterr().err
 
 
-def test_a_service_that_is_away_is_replaced_by_what_is_installed(
-    tmp_path: Path, kto: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    log = tmp_path / "train.log"
-    log.write_text(BROKEN, encoding="utf-8")
-    assert main(["watch", str(log), *kto, "--once", "--server", "http://127.0.0.1:9", "--language", "en"]) == 0
-    shown = capsys.readouterr().err
-    assert "step 12" in shown
-    assert "http://127.0.0.1:9 did not answer (unreachable: " in shown
-
-
 START = "import sys; from trainmedic.ui.cli import main; sys.exit(main())"
 STEADY = """
 import os, signal, sys, time
@@ -208,7 +164,7 @@ def none_ignored() -> None:
 class Watched:
     """A watched command in a process group of its own."""
 
-    def __init__(self, folder: Path, seconds: float, *before: str) -> None:
+    def __init__(self, folder: Path, *before: str, seconds: float = 60.0) -> None:
         program = folder / "steady.py"
         program.write_text(STEADY, encoding="utf-8")
         self.mark = folder / "mark"
@@ -241,7 +197,7 @@ class Watched:
 def test_every_signal_reaches_the_run_once_and_the_exit_code_is_the_runs(
     tmp_path: Path, send: Callable[[int, int], None], last: signal.Signals
 ) -> None:
-    run = Watched(tmp_path, 60.0)
+    run = Watched(tmp_path)
     noted: list[str] = []
     for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, last):
         send(run.process.pid, number)
@@ -255,7 +211,7 @@ def test_every_signal_reaches_the_run_once_and_the_exit_code_is_the_runs(
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_run_survives_its_watcher(tmp_path: Path, number: signal.Signals) -> None:
-    run = Watched(tmp_path, 2.0)
+    run = Watched(tmp_path, seconds=2.0)
     run.process.send_signal(number)
     assert run.noted(1) == ["finished"]
     (out,) = tmp_path.glob("trainmedic-watch-*/stdout")
@@ -275,19 +231,24 @@ def test_what_a_run_leaves_behind_is_not_waited_for_and_its_output_is_removed(tm
 
 
 def test_nohup_stays_effective(tmp_path: Path) -> None:
-    run = Watched(tmp_path, 2.0, "nohup")
+    run = Watched(tmp_path, "nohup")
     os.killpg(run.process.pid, signal.SIGHUP)
+    os.kill(run.process.pid, signal.SIGTERM)
     run.process.communicate(timeout=60)
-    assert run.process.returncode == 0
-    assert run.noted() == ["finished"]
+    assert run.process.returncode == 42
+    assert run.noted() == [str(int(signal.SIGTERM)), "finished"]
 
 
-def test_standard_input_is_followed_to_its_end(tmp_path: Path, kto: list[str]) -> None:
-    watch = [sys.executable, "-c", START, "watch", "-", *kto, "--language", "en"]
-    done = subprocess.run(watch, input=HEALTHY + BROKEN, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0
-    assert done.stdout == ""
-    assert "stdin, step 12: a loss is NaN" in done.stderr
+def test_standard_input_is_followed_to_its_end(
+    tmp_path: Path, kto: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "input").write_text(HEALTHY + BROKEN, encoding="utf-8")
+    with (tmp_path / "input").open(encoding="utf-8") as given:
+        monkeypatch.setattr(sys, "stdin", given)
+        assert main(["watch", "-", *kto, "--language", "en"]) == 0
+    done = capsys.readouterr()
+    assert done.out == ""
+    assert "stdin, step 12: a loss is NaN" in done.err
 
 
 def test_a_failure_of_the_diagnosis_changes_nothing_for_the_run(

@@ -153,15 +153,6 @@ def test_a_failure_after_a_recovery_is_told_without_the_first_one_and_its_conseq
     assert log.index("restarting") == 40, "line numbers are those of the log"
 
 
-def test_a_log_that_goes_on_with_nan_has_not_recovered() -> None:
-    run = Run("not_in_kb", "")
-    run.writes(HEALTHY + BROKEN)
-    run.waits(QUIET_S + 0.1)
-    run.writes("".join(BROKEN.replace("40", str(step)) for step in range(41, 60)) + TRACE)
-    run.waits(QUIET_S + 0.1)
-    assert len(run.told) == 1
-
-
 def test_a_doubtful_sign_is_told_only_where_a_case_explains_it() -> None:
     expected: tuple[tuple[Verdict, str, int], ...] = (("need_input", "", 0), ("answered", "a-case", 1))
     for verdict, case, times in expected:

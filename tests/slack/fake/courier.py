@@ -40,8 +40,6 @@ class Courier:
         self.workspace = workspace
         self.links: list[Link] = []
         self.opened = 0
-        self.target: str | None = None
-        """The address of HTTP deliveries."""
         self._tickets: set[str] = set()
         self._reachable = asyncio.Event()
         self._turn = itertools.count()
@@ -81,7 +79,7 @@ class Courier:
         return socket
 
     def _changed(self) -> None:
-        usable = self.target is not None or any(not link.retired for link in self.links)
+        usable = any(not link.retired for link in self.links)
         (self._reachable.set if usable else self._reachable.clear)()
 
     async def disconnect(self, reason: str) -> None:
@@ -93,11 +91,6 @@ class Courier:
                 link.request.transport.abort()
             else:
                 await link.socket.send_json({"type": "disconnect", "reason": reason, "debug_info": {"host": "local"}})
-        self._changed()
-
-    def send_to(self, url: str) -> None:
-        """Deliver by HTTP to this address from now on."""
-        self.target = url
         self._changed()
 
     def _acknowledged(self, frame: Json) -> None:
@@ -135,24 +128,6 @@ class Courier:
         return "timeout"
 
     # ── HTTP ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-    async def _by_http(self, delivery: Delivery, attempt: Attempt) -> str:
-        assert self.target is not None
-        form = {"payload": json.dumps(delivery.payload)} if delivery.kind == "interactive" else delivery.payload
-        headers = {"X-Slack-Retry-Num": str(len(delivery.attempts) - 1)} if len(delivery.attempts) > 1 else {}
-        sent_at = time.monotonic()
-        try:
-            body = {"body": delivery.payload} if delivery.kind == "events_api" else {"form": form}
-            reply = await self.post(self.target, **body, headers=headers)
-        except (TimeoutError, aiohttp.ClientError) as error:
-            self.workspace.refuse("http", type(error).__name__)
-            return "connection_failed"
-        if reply.status >= 300:
-            self.workspace.refuse("http", "http_error", f"{reply.status} {reply.body[:200]}")
-            return "http_error"
-        attempt.ack_s = time.monotonic() - sent_at
-        attempt.reply = json.loads(reply.body) if reply.body.startswith("{") else None
-        return "acked"
-
     async def post(
         self,
         url: str,
@@ -198,8 +173,7 @@ class Courier:
             await self._reachable.wait()
             attempt = Attempt(id=self.workspace.new_id("envelope"))
             delivery.attempts.append(attempt)
-            by = self._by_http if self.target else self._by_socket
-            if await by(delivery, attempt) == "acked":
+            if await self._by_socket(delivery, attempt) == "acked":
                 if delivery.on_ack is not None:
                     delivery.on_ack(attempt.reply)
                 return

@@ -60,7 +60,7 @@ class LocalSlack:
         self.world.on_post = self._own_post
         self.deliveries: list[Delivery] = []
         self._courier = Courier(self.world)
-        self._files = FileServer(self.world)
+        self.files = FileServer(self.world)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="local-slack", daemon=True)
 
@@ -81,15 +81,15 @@ class LocalSlack:
         slack, other = web.Application(client_max_size=4 * 1024 * 1024), web.Application()
         slack.router.add_route("*", "/api/{method}", self._call)
         slack.router.add_get("/link/", self._courier.serve)
-        slack.router.add_get("/files-pri/{place}/{name:.*}", self._files.serve)
-        slack.router.add_get("/login", self._files.login)
+        slack.router.add_get("/files-pri/{place}/{name:.*}", self.files.serve)
+        slack.router.add_get("/login", self.files.login)
         slack.router.add_post("/response/{name}", self._respond)
-        other.router.add_get("/{path:.*}", self._files.elsewhere)
+        other.router.add_get("/{path:.*}", self.files.elsewhere)
         runners = [web.AppRunner(app, handle_signals=False, shutdown_timeout=0.2) for app in (slack, other)]
         for runner in runners:
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.world.base, self._files.other_host = (f"http://127.0.0.1:{each.addresses[0][1]}" for each in runners)
+        self.world.base, self.files.other_host = (f"http://127.0.0.1:{each.addresses[0][1]}" for each in runners)
         self._ready.set()
         await self._stop.wait()
         await self._courier.close()
@@ -101,9 +101,9 @@ class LocalSlack:
         """`ANY /api/{method}`."""
         name, args = request.match_info["method"], await self._arguments(request)
         fault = self._fault(name)
-        if fault and fault.drop == "before":
+        if fault and fault.drop:
             return self._dropped(request)
-        if fault and fault.drop is None:
+        if fault:
             body: Json = {"ok": False, "error": fault.error or "ratelimited"}
             self.world.calls.append(Call(method=name, args=args, answer=body))
             if fault.status in (200, 429):
@@ -120,8 +120,6 @@ class LocalSlack:
             if "wait_s" in body:
                 status, headers = 429, {"Retry-After": str(body["wait_s"])}
         self.world.calls.append(Call(method=name, args=args, answer=body))
-        if fault is not None:
-            return self._dropped(request)
         return web.json_response(body, status=status, headers=headers)
 
     async def _arguments(self, request: web.Request) -> Json:
@@ -132,7 +130,10 @@ class LocalSlack:
 
     def _run(self, request: web.Request, name: str, args: Json) -> Json:
         connects = name == "apps.connections.open"
-        if request.headers.get("Authorization") != f"Bearer {self.app_token if connects else self.bot_token}":
+        if (
+            request.headers.get("Authorization")
+            != f"Bearer {self.world.app_token if connects else self.world.bot_token}"
+        ):
             raise Refused("invalid_auth")
         if connects:
             return {"url": self._courier.open_link()}
@@ -177,23 +178,6 @@ class LocalSlack:
         """``base_url`` of a slack_sdk client."""
         return f"{self.world.base}/api/"
 
-    @property
-    def bot_token(self) -> str:
-        return self.world.bot_token
-
-    @property
-    def app_token(self) -> str:
-        return self.world.app_token
-
-    @property
-    def signing_secret(self) -> str:
-        return self.world.signing_secret
-
-    @property
-    def scopes(self) -> set[str]:
-        """The bot's scopes, which a test may take away."""
-        return self.world.scopes
-
     # ── faults ───────────────────────────────────────────────────────────────────────────────────────────────────────
     def fault(self, method: str, fault: Fault) -> None:
         """Let a method fail; several faults of a method happen one after the other."""
@@ -204,18 +188,10 @@ class LocalSlack:
         asyncio.run_coroutine_threadsafe(self._courier.disconnect(reason), self._loop).result(PATIENCE_S)
 
     # ── HTTP ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-    def send_to(self, url: str) -> None:
-        """Deliver to this address instead of by Socket Mode."""
-        self._loop.call_soon_threadsafe(self._courier.send_to, url)
-
-    async def post(self, url: str, body: Json, **options: Any) -> HttpReply:
+    async def post(self, url: str, body: Json | None = None, **options: Any) -> HttpReply:
         """One signed request to the bot's endpoint; ``options`` are those of `Courier.post`."""
         sending = asyncio.run_coroutine_threadsafe(self._courier.post(url, body, **options), self._loop)
         return await asyncio.wrap_future(sending)
-
-    async def verify(self, url: str) -> HttpReply:
-        """The challenge with which Slack tries an address."""
-        return await self.post(url, {"type": "url_verification", "challenge": "local"})
 
     # ── what users do ────────────────────────────────────────────────────────────────────────────────────────────────
     def add_channel(self, name: str) -> str:
@@ -262,7 +238,7 @@ class LocalSlack:
 
     def _hears(self, channel: str) -> bool:
         place = self.world.channels[channel]
-        return HISTORY_SCOPES[place.kind] in self.scopes and BOT_USER in place.members
+        return HISTORY_SCOPES[place.kind] in self.world.scopes and BOT_USER in place.members
 
     def _own_post(self, what: str, message: Message) -> None:
         if self._hears(message.channel):
@@ -371,21 +347,6 @@ class LocalSlack:
     @property
     def streams(self) -> list[Stream]:
         return list(self.world.streams.values())
-
-    @property
-    def statuses(self) -> list[Json]:
-        """States of conversations, in order."""
-        return self.world.statuses
-
-    @property
-    def downloads(self) -> list[str]:
-        """The ids of requested files."""
-        return self._files.downloads
-
-    @property
-    def leaks(self) -> list[str]:
-        """Authorization headers that another host was shown."""
-        return self._files.leaks
 
     @property
     def connections(self) -> int:

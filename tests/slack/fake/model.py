@@ -17,37 +17,14 @@ PATIENCE_S = 10.0
 """How long a test waits for an event."""
 
 HISTORY_SCOPES = {"im": "im:history", "channel": "channels:history", "group": "groups:history"}
-ALL_SCOPES = frozenset(
-    {
-        *HISTORY_SCOPES.values(),
-        "app_mentions:read",
-        "assistant:write",
-        "channels:read",
-        "chat:write",
-        "commands",
-        "files:read",
-        "groups:read",
-        "im:read",
-        "im:write",
-        "mpim:history",
-        "mpim:read",
-        "reactions:write",
-        "users:read",
-    }
-)
-ALL_EVENTS = frozenset(
-    {
-        "agent_session_stopped",
-        "agent_session_title_changed",
-        "app_context_changed",
-        "app_home_opened",
-        "app_mention",
-        "message.channels",
-        "message.groups",
-        "message.im",
-        "message.mpim",
-    }
-)
+ALL_SCOPES = frozenset({
+    *HISTORY_SCOPES.values(), "app_mentions:read", "assistant:write", "channels:read", "chat:write", "commands",
+    "files:read", "groups:read", "im:read", "im:write", "mpim:history", "mpim:read", "reactions:write", "users:read",
+})  # fmt: skip
+ALL_EVENTS = frozenset({
+    "agent_session_stopped", "agent_session_title_changed", "app_context_changed", "app_home_opened", "app_mention",
+    "message.channels", "message.groups", "message.im", "message.mpim",
+})  # fmt: skip
 
 
 class Refused(Exception):
@@ -62,12 +39,6 @@ class Refused(Exception):
     def body(self) -> Json:
         messages = {"response_metadata": {"messages": [f"[ERROR] {self.detail}"]}} if self.detail else {}
         return {"ok": False, "error": self.error, **messages, **self.extra}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    id: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,14 +189,13 @@ class Refusal:
 class Fault:
     """How a method fails the next ``times`` times (None: always).
 
-    ``status`` 429 carries ``retry_after``, any other an HTML page; ``drop`` closes the connection without an answer,
-    before or after the call has had its effect.
+    ``status`` 429 carries ``retry_after``, any other an HTML page; ``drop`` closes the connection without an answer.
     """
 
     status: int = 200
     retry_after: int = 1
     error: str | None = None
-    drop: Literal["before", "after"] | None = None
+    drop: bool = False
     times: int | None = 1
 
 

@@ -89,7 +89,7 @@ def command_payload(workspace: Workspace, command: str, text: str, channel: str,
         "channel_id": place["id"],
         "channel_name": place["name"],
         "user_id": user,
-        "user_name": workspace.users[user].name,
+        "user_name": workspace.users[user],
         "command": command,
         "text": text,
         "api_app_id": APP,
@@ -101,7 +101,7 @@ def command_payload(workspace: Workspace, command: str, text: str, channel: str,
 
 def interaction(workspace: Workspace, kind: str, message: Message, user: str) -> Json:
     """What a click and a shortcut share."""
-    name = workspace.users[user].name
+    name = workspace.users[user]
     return {
         "type": kind,
         "team": {"id": TEAM, "domain": "local"},

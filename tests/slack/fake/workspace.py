@@ -28,7 +28,6 @@ from tests.slack.fake.model import (
     Refused,
     SlackFile,
     Stream,
-    User,
 )
 
 RESPONSE_USES = 5
@@ -46,7 +45,7 @@ class Workspace:
         self.base = ""
         self.bot_token, self.app_token, self.signing_secret = "xoxb-local-bot", "xapp-local-app", "local-signing-secret"
         self.scopes = set(ALL_SCOPES)
-        self.users = {id: User(id=id, name=name) for id, name in ((ANN, "ann"), (BEN, "ben"), (BOT_USER, "trainmedic"))}
+        self.users = {ANN: "ann", BEN: "ben", BOT_USER: "trainmedic"}
         channels = (
             Channel(id=GENERAL, name="general", kind="channel", members=frozenset({ANN, BEN, BOT_USER})),
             Channel(id=OTHER, name="other", kind="channel", members=frozenset({ANN, BEN})),

@@ -20,7 +20,8 @@ from playwright.sync_api import sync_playwright
 
 from tests.service.test_spine import FAULTY
 from tests.service.test_worst_answers import FULL_FP16, grows_and_breaks
-from tests.ui.chat.conftest import ARGUMENTS, CHROMIUM, PATIENCE_MS, PROFILE, ROOT, Tab, serving
+from tests.ui.chat.browser.conftest import ARGUMENTS, CHROMIUM, PATIENCE_MS, PROFILE, Tab
+from tests.ui.chat.conftest import ROOT, serving
 from trainmedic.ui.loading import prebuild
 
 COLOURS = 160
@@ -77,7 +78,7 @@ FLOWS: Mapping[str, tuple[Callable[[Tab], None], int, Mapping[str, Any]]] = {
 
 def main(folder: Path) -> None:
     prebuild()
-    with TemporaryDirectory() as data, serving(Path(data)) as url, sync_playwright() as playwright:
+    with TemporaryDirectory() as data, serving(Path(data)) as (url,), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
         for name, (flow, width, options) in FLOWS.items():
             context = browser.new_context(**{**PROFILE, **options})

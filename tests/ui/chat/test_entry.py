@@ -12,6 +12,7 @@ from sqlalchemy.engine import Engine
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
+from tests.every_case import every_case
 from trainmedic.service.access.cookies import (
     BROWSER,
     SESSION,
@@ -141,14 +142,14 @@ def test_every_answer_of_the_pages_says_what_may_run(open_client: TestClient) ->
 def test_a_cache_gives_nobody_what_another_reader_was_shown(open_client: TestClient) -> None:
     known = open_client.get("/knowledge/", headers=PAGE).headers
     assert (known["cache-control"], known["vary"]) == ("no-cache", "Cookie, Authorization")
+    assert words("en")["not_found_title"] in open_client.get("/nowhere", headers=PAGE).text
     for path in ("/", "/login", "/nowhere"):
         assert open_client.get(path, headers=PAGE, follow_redirects=True).headers["cache-control"] == "no-store"
     assert "immutable" in open_client.get("/ui/ui.css").headers["cache-control"]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [("GET", "/v1/nothing", 404), ("GET", "/v1", 404), ("DELETE", "/v1/ask", 405), ("POST", "/livez", 405)],
+@every_case(
+    ("method", "path", "status"), [("GET", "/v1/nothing", 404), ("DELETE", "/v1/ask", 405), ("POST", "/livez", 405)]
 )
 def test_errors_of_the_api_stay_its_own(method: str, path: str, status: int, open_client: TestClient) -> None:
     answer = open_client.request(method, path)
@@ -169,6 +170,8 @@ def test_while_the_pages_load_the_reader_is_told_and_the_api_answers(advisor: Ad
 @pytest.mark.parametrize(
     ("headers", "path", "target"),
     [
+        ({"Accept-Language": "en-GB"}, "/", ""),
+        ({"Accept-Language": "zh", "Cookie": "tm_lang=en"}, "/", ""),
         ({"Accept-Language": "zh-HK,en;q=0.8"}, "/?answer=a", "/zh/?answer=a"),
         ({"Accept-Language": "en", "Cookie": "tm_lang=zh"}, "/", "/zh/"),
         ({}, "/knowledge", "/knowledge/"),
@@ -177,21 +180,8 @@ def test_while_the_pages_load_the_reader_is_told_and_the_api_answers(advisor: Ad
 )
 def test_addresses_lead_to_their_page(headers: dict[str, str], path: str, target: str, open_client: TestClient) -> None:
     answer = open_client.get(path, headers=headers | PAGE)
-    assert answer.status_code in (302, 307)
-    assert answer.headers["location"] == target
-
-
-@pytest.mark.parametrize(
-    "headers", [{"Accept-Language": "en-GB"}, {"Accept-Language": "zh", "Cookie": "tm_lang=en"}, {}]
-)
-def test_everybody_else_stays_on_the_english_page(headers: dict[str, str], open_client: TestClient) -> None:
-    assert '<html lang="en">' in open_client.get("/", headers=headers | PAGE).text
-
-
-def test_a_page_that_is_not_there_is_said_to_be_missing(open_client: TestClient) -> None:
-    answer = open_client.get("/nowhere", headers=PAGE)
-    assert answer.status_code == 404
-    assert words("en")["not_found_title"] in answer.text
+    assert answer.status_code in ((302, 307) if target else (200,))
+    assert answer.headers.get("location", "") == target
 
 
 @pytest.mark.parametrize("folder", ["assets", "static"])
@@ -220,7 +210,7 @@ def test_only_a_trusted_proxy_says_under_which_name_the_page_was_opened(
     assert ("https://medic.example/" in linked) == (status == 200)
 
 
-@pytest.mark.parametrize("path", ["/config", "/theme.css", "/gradio_api/upload", "/gradio_api/queue/join", "/assets/x"])
+@every_case("path", ["/config", "/theme.css", "/gradio_api/upload", "/gradio_api/queue/join", "/assets/x"])
 def test_without_a_key_every_part_of_the_pages_is_refused(path: str, guarded: TestClient) -> None:
     for method in ("GET", "POST"):
         answer = guarded.request(method, path)
@@ -239,11 +229,6 @@ def test_a_reader_without_a_key_is_asked_for_it_and_then_goes_where_he_wanted(gu
     assert (right.status_code, right.headers["location"]) == (303, "/zh/")
     assert {"HttpOnly", "SameSite=Strict"} <= set(right.headers["set-cookie"].split("; "))
     assert '<html lang="zh-CN">' in guarded.get("/zh/", headers=PAGE).text
-
-
-def test_over_https_the_session_is_sent_over_https_only(guarded: TestClient) -> None:
-    answer = guarded.post("https://testserver/login", data={"key": "one"})
-    assert answer.headers["set-cookie"].startswith(f"__Host-{SESSION}=")
 
 
 def test_signing_out_ends_the_session_of_a_key_of_the_settings(guarded: TestClient) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
-from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -101,15 +99,6 @@ def test_every_example_gives_a_whole_page(number: int, language: Language, advis
     assert {"tm-findings", "tm-causes", "tm-metrics"} <= set(ids)
 
 
-def test_the_offending_stretch_is_marked_in_its_own_line(advisor: Advisor) -> None:
-    example = examples("en")[0]
-    answer, texts = asked(advisor, example.question, *example.files)
-    html = evidence.panel(answer, texts, "en")
-    hit = re.search(r'<tr class="hit" data-line="13">.*?</tr>', html)
-    assert hit is not None
-    assert '<mark class="first">--vanilla_loss</mark>' in hit[0]
-
-
 def test_a_finding_that_no_cause_rests_on_is_folded_away_once_a_cause_is_found(advisor: Advisor) -> None:
     example = examples("en")[0]
     answer, _ = asked(advisor, example.question, *example.files)
@@ -119,35 +108,6 @@ def test_a_finding_that_no_cause_rests_on_is_folded_away_once_a_cause_is_found(a
     assert aside
     assert not {each.rule_id for each in aside} & named
     assert {each.status for each in unsure} <= {"cannot_tell"}
-
-
-def test_what_is_asked_for_comes_first_where_more_is_needed(advisor: Advisor) -> None:
-    answer, texts = asked(advisor, "DPO rewards/chosen is nan, what is wrong?")
-    assert answer.verdict == "need_input"
-    sections = re.findall(r'<section id="([\w-]+)"', evidence.panel(answer, texts, "en"))
-    assert sections[0] == "tm-ask"
-
-
-def test_outside_of_the_field_the_page_says_what_to_send(advisor: Advisor) -> None:
-    answer, texts = asked(advisor, "how do I cook rice?")
-    html = evidence.panel(answer, texts, "zh")
-    assert answer.verdict == "not_in_kb"
-    assert words("en")["collect"] in html  # the question's language, whatever the page's
-    assert 'id="tm-patch"' not in html
-    assert 'id="tm-sources"' not in evidence.tail(answer, "zh")
-
-
-def test_a_patch_names_the_rules_that_it_clears_by_their_titles(advisor: Advisor) -> None:
-    example = examples("en")[0]
-    answer, texts = asked(advisor, example.question, *example.files)
-    html = evidence.panel(answer, texts, "en", advisor.knowledge.rules)
-    rechecked = re.search(r'<p class="tm-recheck">.*?</p>', html, re.DOTALL)
-    assert rechecked is not None
-    for name in next(finding.clears for finding in answer.findings if finding.patch):
-        rule = advisor.knowledge.rules.get(name)
-        assert rule is not None
-        assert escape(rule.title.get("en")) in rechecked[0]
-        assert f">{name}<" not in rechecked[0]
 
 
 def test_nothing_pasted_becomes_markup(advisor: Advisor) -> None:
@@ -172,11 +132,6 @@ def test_nothing_pasted_becomes_markup(advisor: Advisor) -> None:
     assert shown.replace("<", "&lt;").replace(">", "&gt;") in evidence.panel(answer, texts, "en")
 
 
-def test_a_text_with_ticks_has_its_code_as_code_and_the_rest_escaped() -> None:
-    assert str(evidence.inline("set `a<b>` & <i>")) == "set <code>a&lt;b&gt;</code> &amp; &lt;i&gt;"
-    assert str(evidence.inline("one ` tick")) == "one ` tick"
-
-
 def test_an_excerpt_shows_neighbours_and_a_gap_and_marks_the_exact_columns() -> None:
     text = "\n".join(f"line {number}" for number in range(1, 31))
     (found,) = excerpts([span(20, 6, 8), span(3, 1, 5)], {"a.sh": text})
@@ -194,16 +149,6 @@ def test_a_long_line_is_cut_around_its_mark() -> None:
     (row,) = found.rows
     assert "".join(piece.text for piece in row.pieces if piece.mark) == "BAD"
     assert sum(len(piece.text) for piece in row.pieces) <= WIDEST + 2
-
-
-def test_a_stretch_over_lines_is_marked_in_each() -> None:
-    (found,) = excerpts([span(1, 3, 5, end_line=2)], {"a.sh": "ab CD\n  EF gh"})
-    assert ["".join(p.text for p in row.pieces if p.mark) for row in found.rows] == [" CD", "EF"]
-
-
-def test_a_text_that_is_gone_is_quoted_from_the_finding() -> None:
-    (found,) = excerpts([replace(span(7, 1, 5), text="--bf16")], {})
-    assert [(row.number, row.pieces[0].text) for row in found.rows] == [(7, "--bf16")]
 
 
 def plotted(*values: float, **fields: object) -> tuple[RunPlots, Plot]:
@@ -235,12 +180,6 @@ def test_no_series_breaks_the_picture(values: list[float]) -> None:
         assert all(0 <= number <= 1000 for number in numbers)
 
 
-def test_a_series_without_a_number_says_so_instead_of_naming_a_range() -> None:
-    _, plot = plotted(math.nan, math.nan, math.nan)
-    assert (plot.low, plot.high) == ("", "")
-    assert plot.label.startswith("loss: 3 points from step 1 to 3, none of them a number")
-
-
 def test_a_zero_that_stands_for_nan_is_no_part_of_the_curve() -> None:
     _, plot = plotted(1.0, 0.5, 0.0, 0.0, hidden=(2, 3))
     assert (plot.low, [band.kind for band in plot.bands]) == ("0.5", ["filtered"])
@@ -257,15 +196,6 @@ def test_a_part_of_a_log_that_was_not_read_is_a_gap() -> None:
 def test_a_run_whose_steps_go_back_is_drawn_over_the_lines_of_its_log() -> None:
     run, _ = plotted(4.0, 3.0, 3.5, 3.0, steps=(1, 2, 1, 2), lines=(10, 20, 30, 40))
     assert (run.unit, run.first, run.last, run.count) == ("line", 10, 40, 4)
-
-
-def test_only_what_is_positive_has_a_logarithmic_curve() -> None:
-    assert plotted(1.0, 10.0, 100.0)[1].traces[0].log is not None
-    assert plotted(1.0, 0.0, 100.0)[1].traces[0].log is None
-
-
-def test_an_empty_series_is_left_out() -> None:
-    assert run_plots([SeriesView(name="x", attachment=None, steps=(), values=())], words("en")) == ()
 
 
 def test_two_runs_are_drawn_over_one_scale() -> None:

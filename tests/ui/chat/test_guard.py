@@ -13,9 +13,11 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.every_case import every_case
 from tests.incidents import KTO_SINGLE
 from tests.ui.chat.conftest import Served
-from trainmedic.ui.chat.guard import KEPT_S, CallGuard, RefusedCall, call_of, is_uploaded, paths_in, sweep
+from tests.ui.chat.serving import wait_until
+from trainmedic.ui.chat.guard import KEPT_S, CallGuard, RefusedCall, call_of, is_uploaded, sweep
 
 DIGEST = "0" * 63 + "a"
 HIDDEN = "deepspeed --module openrlhf.cli.train_kto --vanilla_loss --micro_train_batch_size 1\n"
@@ -101,16 +103,16 @@ def test_the_same_file_of_two_users_is_read_by_both_and_then_gone(page: Page) ->
     assert "openrlhf-kto-vanilla-loss-single-class" in page.ask("user-one", "kto loss is nan", first)
     assert os.path.exists(first)
     assert "openrlhf-kto-vanilla-loss-single-class" in page.ask("user-two", "kto loss is nan", second)
-    assert not os.path.exists(first)
+    wait_until(lambda: not os.path.exists(first))
 
 
-@pytest.mark.parametrize("call", ["run/submitted", "api/predict", "call/submitted", "component_server", "vibe-edit"])
+@every_case("call", ["run/submitted", "api/predict", "call/submitted", "component_server", "vibe-edit"])
 def test_no_other_call_reaches_the_framework(call: str, page: Page) -> None:
     for start in ("", "/zh", "/knowledge", "/zh/knowledge"):
         assert page.client.post(f"{start}/gradio_api/{call}", json={"data": []}).status_code == 404
 
 
-@pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b"[" * 200_000, b'{"data": NaN', b"x=1"])
+@every_case("body", [b"{", b"\xff\xfe", b"[" * 200_000, b'{"data": NaN', b"x=1"])
 def test_a_call_that_is_no_json_is_refused(body: bytes, page: Page) -> None:
     assert page.client.post("/gradio_api/queue/join", content=body).status_code == 400
 
@@ -118,20 +120,6 @@ def test_a_call_that_is_no_json_is_refused(body: bytes, page: Page) -> None:
 def test_a_call_that_is_too_long_is_refused(page: Page) -> None:
     text = json.dumps({"data": ["x" * 9_000_000]})
     assert page.client.post("/gradio_api/queue/join", content=text.encode()).status_code == 413
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "call"),
-    [
-        ("GET", "/", ""),
-        ("GET", "/zh/gradio_api/queue/data", ""),
-        ("POST", "/gradio_api/queue/join", "queue/join"),
-        ("POST", "/zh/gradio_api/queue/join", "queue/join"),
-        ("POST", "/zh/gradio_api/upload", "upload"),
-    ],
-)
-def test_the_pages_own_calls_are_known(method: str, path: str, call: str) -> None:
-    assert call_of(method, path) == call
 
 
 @pytest.mark.parametrize(("method", "path"), [("PUT", "/"), ("POST", "/"), ("DELETE", "/gradio_api/upload")])
@@ -198,18 +186,13 @@ def test_a_value_that_the_page_does_not_send_never_reaches_the_framework(given: 
     assert CANARY not in error.value.message
 
 
-@pytest.mark.parametrize("tab", [None, "", 7, "x" * 65])
+@every_case("tab", [None, "", 7, "x" * 65])
 def test_a_call_names_its_tab(tab: object, tmp_path: Path) -> None:
     with pytest.raises(RefusedCall):
         admit(tmp_path, session_hash=tab)
 
 
-def test_every_path_in_a_call_is_found() -> None:
-    given = {"data": [{"files": [{"path": "a"}, {"path": ["b"]}]}, {"path": {"path": "c"}}, "path", None, 1.5]}
-    assert sorted(map(str, paths_in(given))) == ["['b']", "a", "c", "{'path': 'c'}"]
-
-
-@pytest.mark.parametrize("path", ["", "a\0b", None, 1, "/etc/passwd", f"{DIGEST}/x", "."])
+@every_case("path", ["", "a\0b", None, 1, "/etc/passwd", f"{DIGEST}/x", "."])
 def test_only_a_text_that_names_an_upload_is_one(path: object, tmp_path: Path) -> None:
     assert not is_uploaded(path, tmp_path)
     assert is_uploaded(str(tmp_path / DIGEST / "train.log"), tmp_path)

@@ -38,7 +38,11 @@ class FakeShell:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
 
 
-def test_pages_that_failed_to_start_are_started_again() -> None:
+def context_of(advisor: Advisor) -> AppContext:
+    return AppContext(settings=Settings(), advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline)
+
+
+def test_pages_that_failed_to_load_or_to_start_are_tried_again(advisor: Advisor) -> None:
     async def start() -> None:
         shell, failures = FakeShell(2), [NO_FILES, NO_FILES]
 
@@ -52,10 +56,6 @@ def test_pages_that_failed_to_start_are_started_again() -> None:
             late._wanted.set()
             await asyncio.wait_for(shell.ready.wait(), PATIENCE_S)
 
-    asyncio.run(start())
-
-
-def test_pages_that_failed_to_load_are_loaded_again(advisor: Advisor) -> None:
     async def load() -> None:
         failures, loaded = [NO_FILES, NO_FILES], asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -66,12 +66,10 @@ def test_pages_that_failed_to_load_are_loaded_again(advisor: Advisor) -> None:
             loop.call_soon_threadsafe(loaded.set)
             return FastAPI()
 
-        context = AppContext(
-            settings=Settings(), advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline
-        )
-        async with Shell(context, load_pages, pauses_s=(0.0,)).running():
+        async with Shell(context_of(advisor), load_pages, pauses_s=(0.0,)).running():
             await asyncio.wait_for(loaded.wait(), PATIENCE_S)
 
+    asyncio.run(start())
     asyncio.run(load())
 
 
@@ -86,8 +84,7 @@ def test_whoever_stops_the_service_does_not_wait_for_the_next_attempt() -> None:
 
 
 def test_the_knowledge_is_there_without_the_question_page(advisor: Advisor) -> None:
-    context = AppContext(settings=Settings(), advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline)
-    shell = Shell(context, None)
+    shell = Shell(context_of(advisor), None)
 
     async def status(path: str) -> int:
         transport = httpx.ASGITransport(shell, client=("127.0.0.1", 1))

@@ -1,0 +1,383 @@
+"""Answers as people meet them, in a real browser over a real server: how they come, and what can be done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fake_model import Reply
+from tests.test_run_diff import BAD, GOOD, log
+from tests.ui.chat.browser.conftest import Tab, broken, checked, opened
+from tests.ui.chat.conftest import WRITTEN, Served
+from tests.ui.chat.serving import wait_until
+from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.ui.chat.follow import applied
+from trainmedic.ui.chat.texts import examples, words
+
+Open = Callable[..., Tab]
+EN, ZH = words("en"), words("zh")
+KTO, FP16 = examples("en")[0], examples("zh")[0]
+FENCED = "deepspeed --module openrlhf.cli.train_kto \\\n   --vanilla_loss"
+HOSTILE = (
+    '<img src="//evil.example/a" onerror="window.hacked=1"> ${window.hacked=1} {{value}} '
+    "[x](javascript:window.hacked=1) ![p](https://evil.example/b) <form action=https://evil.example>"
+    "<button>go</button></form> `</code><script>x</script>"
+)
+LATE = """(() => {
+  const real = window.fetch;
+  window.fetch = async (target, given) => {
+    const answer = await real(target, given);
+    if (!String(target.url || target).includes("/queue/data")) return answer;
+    const reader = answer.body.getReader();
+    const body = new ReadableStream({ async start(out) {
+      for (let next = await reader.read(); !next.done; next = await reader.read()) {
+        const piece = next.value;
+        setTimeout(() => out.enqueue(piece), 700);
+      }
+      setTimeout(() => out.close(), 700);
+    } });
+    return new Response(body, { status: answer.status, headers: answer.headers });
+  };
+})()"""
+"""A network that brings the server's events 0.7 s late."""
+SEEN = """() => { window.seen = []; new MutationObserver(() => {
+  const text = [...document.querySelectorAll('#bot .bot-row .prose, #bot .bot .prose')].pop()?.innerText || '';
+  const last = window.seen[window.seen.length - 1];
+  const now = [Boolean(document.querySelector('.tm-ev')), text.length, text];
+  if (!last || last[2] !== text || last[0] !== now[0]) window.seen.push(now);
+}).observe(document.body, {childList: true, subtree: true, characterData: true}); }"""
+NAN = '.tm-code tr[data-line="13"].hit mark.first'
+ROWS = [{"loss": round(2 - n / 40, 3), "grad_norm": 1.0 + n, "learning_rate": 1e-5, "step": 10 * n} for n in range(30)]
+BROKEN = [{"loss": 0.0, "grad_norm": float("nan"), "learning_rate": 1e-5, "step": 10 * n} for n in range(30, 36)]
+
+
+def files(attachments: tuple[Attachment, ...]) -> list[tuple[str, str]]:
+    return [(each.name, str(each.content)) for each in attachments]
+
+
+def writes(model: Any, monkeypatch: pytest.MonkeyPatch, *pieces: str, **more: Any) -> None:
+    monkeypatch.setattr(model, "_script", (Reply(*pieces, **more),))
+
+
+@pytest.fixture(scope="package")
+def kto(served: Served, context: Callable[..., Any]) -> Iterator[Tab]:
+    """A question with its files, answered by a model that pauses between its pieces: the tests only look at it."""
+    with pytest.MonkeyPatch.context() as patched:
+        writes(served.model, patched, *WRITTEN, between_s=0.15)
+        page = opened(context(permissions=["clipboard-read", "clipboard-write"]), served.url)
+        page.open()
+        page.attach(*files(KTO.files))
+        page.page.evaluate(SEEN)
+        page.ask(f"{KTO.question}\n\n```bash\n{FENCED}\n```")
+        page.answered()
+    yield page
+    checked(page)
+
+
+def test_the_evidence_stands_before_the_text_and_the_text_comes_in_pieces(kto: Tab) -> None:
+    seen = kto.page.evaluate("window.seen")
+    first = next(index for index, (_, _, text) in enumerate(seen) if "because" in text)
+    assert seen[first][0]
+    partial = [text for _, _, text in seen if "because" in text and "Remove the flag" not in text]
+    assert len(set(partial)) >= 2
+    assert kto.page.locator(NAN).first.inner_text() == "--vanilla_loss"
+    assert kto.page.inner_text(".tm-state").startswith(EN["mode_llm"].partition("{")[0])
+    bubble = kto.page.locator("#bot .user-row")
+    assert bubble.locator("pre code").inner_text().rstrip("\n") == FENCED
+    assert "```" not in bubble.inner_text()
+
+
+def test_nothing_that_a_model_writes_runs_or_is_loaded(kto: Tab) -> None:
+    assert "hacked" not in kto.page.evaluate("Object.keys(window).join()")
+    assert kto.page.locator("#bot img").count() == 0
+
+
+def test_the_patch_is_copied_and_downloaded_as_it_is_and_applies_to_what_was_pasted(
+    kto: Tab, tmp_path: Path, served: Served
+) -> None:
+    kept = served.history.stored_answer(kto.answered())
+    assert kept is not None
+    patches = [finding["patch"] for finding in kept.answer["findings"] if finding["patch"]]
+    kto.page.click("[data-tm-copy]")
+    kto.page.wait_for_selector("[data-tm-copy].done")
+    copied = kto.page.evaluate("navigator.clipboard.readText()")
+    assert copied in patches
+    with kto.page.expect_download() as download:
+        kto.page.click("[data-tm-download]")
+    saved = tmp_path / "fix.patch"
+    download.value.save_as(saved)
+    assert saved.read_text(encoding="utf-8") == copied
+    sources = [source for turn in kept.turns for source in turn.attachments]
+    (changed,) = applied(copied, [Source(name=each.name, text=str(each.content), byte_count=0) for each in sources])
+    assert "--vanilla_loss" not in str(changed.content)
+
+
+def test_a_citation_leads_to_its_source_by_mouse_and_by_keyboard(kto: Tab) -> None:
+    link = kto.page.locator('#bot a[href="#tm-c1"]').first
+    link.hover()
+    preview = kto.page.inner_text(".tm-popover")
+    assert kto.page.locator("#tm-c1.tm-paired").count() == 1
+    assert kto.page.inner_text("#tm-c1 .title") in preview
+    link.click()
+    assert kto.page.evaluate("document.activeElement.id") == "tm-c1"
+    kto.page.locator("#tm-question textarea").focus()
+    link.focus()
+    assert kto.page.locator(".tm-popover").count() == 1
+    kto.page.keyboard.press("Escape")
+    assert kto.page.locator(".tm-popover").count() == 0
+    kto.page.keyboard.press("Enter")
+    assert kto.page.evaluate("document.activeElement.id") == "tm-c1"
+    with kto.page.context.expect_page() as knowledge:
+        kto.page.click("#tm-c1 a.title")
+    knowledge.value.wait_for_selector(".tm-article h2")
+    assert "case=" in knowledge.value.url
+    knowledge.value.close()
+
+
+def test_an_answer_breaks_no_rule_of_accessibility(kto: Tab) -> None:
+    assert kto.page.locator('#bot h2 a[href="#tm-v-answered"]').count() == 1
+    assert broken(kto, 1440, 400) == {}
+
+
+def test_on_a_narrow_screen_one_column_is_shown_and_a_citation_switches_to_its_source(kto: Tab) -> None:
+    kto.page.set_viewport_size({"width": 400, "height": 800})
+    assert kto.page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert kto.page.locator("#evidence").is_hidden()
+    kto.page.locator('#bot a[href="#tm-c1"]').first.click()
+    assert kto.page.locator("#tm-c1").is_visible()
+    assert kto.page.locator("#talk").is_hidden()
+    assert kto.page.evaluate("document.documentElement.scrollWidth") <= 400
+    kto.page.click('[data-tm-tab="answer"]')
+    kto.page.set_viewport_size({"width": 1440, "height": 900})
+
+
+def test_a_link_shows_the_same_answer_to_somebody_else_under_its_own_title(kto: Tab, tab: Open) -> None:
+    cause = kto.page.inner_text(".tm-causes .first .title")
+    assert kto.page.title().startswith(cause)
+    other = tab(width=1100, locale="en-GB")
+    other.open(f"/?answer={kto.answered()}")
+    other.page.wait_for_selector(".tm-ev")
+    for part in ("#bot .panel-wrap", ".tm-ev"):
+        assert other.page.inner_text(part) == kto.page.inner_text(part)
+    assert other.page.locator(NAN).first.inner_text() == "--vanilla_loss"
+    assert other.page.title().startswith(cause)
+    meta = other.page.evaluate(
+        """() => Object.fromEntries([...document.querySelectorAll('meta[property]')]
+          .map(meta => [meta.getAttribute('property'), meta.content]))"""
+    )
+    assert meta["og:title"].startswith(cause)
+    assert meta["og:url"] == f"{kto.url}/?answer={kto.answered()}"
+    other.open("/?answer=nothing")
+    other.page.wait_for_selector("#bot .prose")
+    assert EN["link_gone"].split("**")[1] in other.page.inner_text("#bot")
+
+
+def test_a_vote_is_stored_with_its_reason_keeps_the_follow_ups_and_can_be_changed(kto: Tab, served: Served) -> None:
+    answer_id, follow_ups = kto.answered(), kto.page.locator(".tm-pill").count()
+
+    def stored() -> tuple[str, str] | None:
+        found = served.history.feedback(answer_id)
+        return (found.reaction, found.reason) if found else None
+
+    kto.page.dblclick('[data-tm-vote="down"]')
+    kto.page.wait_for_selector("[data-tm-reason]")
+    wait_until(lambda: stored() == ("down", ""))
+    kto.page.click('[data-tm-reason="wrong_cause"]')
+    wait_until(lambda: stored() == ("down", "wrong_cause"))
+    assert kto.page.locator(".tm-pill").count() == follow_ups
+    kto.page.click('[data-tm-vote="change"]')
+    kto.page.click('[data-tm-vote="resolved"]')
+    kto.page.wait_for_function(
+        "text => document.querySelector('.tm-feedback').innerText.includes(text)", arg=EN["thanks_solved"]
+    )
+    kto.page.reload()
+    kto.page.wait_for_selector('[data-tm-vote="change"]')
+    assert EN["thanks_solved"] in kto.page.inner_text(".tm-feedback")
+
+
+def test_citations_of_an_earlier_answer_open_its_own_sources(kto: Tab) -> None:
+    first, title = kto.answered(), kto.page.inner_text("#tm-c1 .title")
+    kto.ask("How do I bake bread?")
+    kto.page.wait_for_function("id => document.querySelector('.tm-after')?.dataset.answer !== id", arg=first)
+    kto.answered()
+    kto.page.locator('#bot a[href="#tm-c1"]').first.click()
+    kto.page.wait_for_function("id => document.querySelector('.tm-ev').dataset.answer === id", arg=first)
+    kto.page.wait_for_function("document.activeElement.id === 'tm-c1'")
+    assert kto.page.inner_text("#tm-c1 .title") == title
+
+
+def test_a_slow_browser_ends_with_the_whole_answer_to_a_question_in_chinese(tab: Open) -> None:
+    page = tab()
+    page.open("/zh/")
+    page.attach(*files(FP16.files))
+    chips = page.page.locator("#tm-chips-box .tm-chip").all_inner_texts()
+    assert [chip.split("\n")[0] for chip in chips] == [file.name for file in FP16.files]
+    assert ZH["kinds"]["log"] in chips[2]
+    page.page.context.new_cdp_session(page.page).send("Emulation.setCPUThrottlingRate", {"rate": 4})
+    page.ask(FP16.question)
+    page.answered()
+    assert page.page.inner_text("#bot .prose h2").startswith(ZH["verdict_answered"])
+    page.page.wait_for_selector("#bot pre code.language-diff")
+    assert "Remove the flag" in page.page.inner_text("#bot .bot-row")
+    mark = page.page.locator(".tm-finding mark.first").first
+    assert mark.inner_text() == "--torch_dtype float16"
+    assert mark.evaluate("element => element.closest('tr').dataset.line") == "12"
+    assert page.page.evaluate("document.documentElement.lang") == "zh-CN"
+
+
+def test_a_question_sent_while_the_event_stream_ends_is_answered(tab: Open) -> None:
+    page = tab()
+    page.page.add_init_script(LATE)
+    page.open()
+    with page.page.expect_request("**/queue/join?*"):
+        page.page.fill("#tm-question textarea", "How do I bake bread?")
+    # By now the server has ended the stream, as nothing was under way; the browser does not know it yet.
+    page.page.wait_for_timeout(1500)
+    with page.page.expect_response("**/queue/join?*"):
+        page.page.press("#tm-question textarea", "End")
+        page.page.keyboard.type(" ")
+    page.page.wait_for_timeout(300)
+    page.page.keyboard.press("Enter")
+    page.answered()
+
+
+def test_stop_ends_the_models_work_keeps_the_evidence_and_gives_the_question_back(
+    tab: Open, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes(served.model, monkeypatch, "The loss is NaN because ", "of it. ", "And ", "more. ", end="hold")
+    page = tab()
+    page.open()
+    page.attach(*files(KTO.files))
+    before = served.model.disconnected
+    page.ask(KTO.question)
+    page.page.wait_for_function("document.querySelector('#bot').innerText.includes('The loss is NaN because')")
+    page.page.click("#tm-question .stop-button")
+    page.page.wait_for_function("text => document.querySelector('#bot').innerText.includes(text)", arg=EN["stopped"])
+    wait_until(lambda: served.model.disconnected > before)
+    page.page.wait_for_function(
+        "text => document.querySelector('#tm-question textarea:not([disabled])')?.value === text", arg=KTO.question
+    )
+    assert page.page.locator(NAN).count() > 0
+    assert page.page.locator(".tm-new").is_visible()
+
+
+def test_a_follow_up_sends_the_patched_file_and_the_finding_is_gone(
+    tab: Open, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes(served.model, monkeypatch, *WRITTEN, between_s=0.15)
+    page = tab()
+    page.open()
+    page.page.click('[data-tm-example="fp16"]')
+    first = page.answered()
+    assert page.page.locator("#tm-rule-fp16-trainables-adam-eps").count() == 1
+    with page.page.expect_request(lambda request: first in (request.post_data or "")):
+        page.page.click('[data-tm-follow="patch"]')
+    page.page.wait_for_function("id => document.querySelector('.tm-after')?.dataset.answer !== id", arg=first)
+    second = page.answered()
+    assert page.page.locator("#tm-rule-fp16-trainables-adam-eps").count() == 0
+    kept = served.history.stored_answer(second)
+    assert kept is not None
+    assert "--torch_dtype bfloat16" in str(kept.turns[-1].attachments[0].content)
+    assert [turn.answer_id for turn in kept.turns] == [first, second]
+    # The second question has moved up.
+    page.page.wait_for_function(
+        """() => { const wrap = document.querySelector('#bot .panel-wrap');
+          const rows = document.querySelectorAll('#bot .user-row');
+          const top = rows[rows.length - 1].getBoundingClientRect().top - wrap.getBoundingClientRect().top;
+          return Math.abs(top - 8) < 4 || wrap.scrollTop >= wrap.scrollHeight - wrap.clientHeight - 2; }"""
+    )
+
+
+def test_a_missing_fact_is_asked_for_and_its_button_begins_the_answer(tab: Open) -> None:
+    page = tab()
+    page.open()
+    page.ask("DPO rewards/chosen is nan, what is wrong?")
+    page.answered()
+    assert page.page.inner_text("#bot .prose h2") == EN["verdict_need_input"]
+    assert page.page.evaluate("document.querySelector('.tm-ev > section').id") == "tm-ask"
+    assert broken(page, 1440) == {}
+    box = "#tm-question textarea"
+    page.page.evaluate("window.tmDraft.fill('algorithm: ')")
+    page.page.click('#tm-ask [data-tm-fill="framework: "]')
+    assert page.page.input_value(box) == "framework: ", "it replaces a label that nothing was written behind"
+    page.page.fill(box, "framework: TRL")
+    page.page.evaluate("window.tmDraft.fill('stage: ')")
+    assert page.page.input_value(box) == "framework: TRL\nstage: "
+
+
+def test_hostile_text_is_shown_as_it_is_without_secrets_and_nothing_of_it_runs(tab: Open) -> None:
+    page = tab()
+    page.open()
+    command = str(KTO.files[0].content).replace("/data/feedback.jsonl", "'/data/<img src=//evil.example/c>${HOME}'")
+    page.attach(("<b>x</b>.sh", command), ("log`${1}`.log", f"{HOSTILE}\nloss=nan\n{HOSTILE}\n"))
+    token = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
+    page.page.evaluate("document.activeElement.blur()")
+    page.page.keyboard.press("/")
+    assert page.page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+    page.ask(f"KTO loss is nan {HOSTILE} HF_TOKEN={token}")
+    page.answered()
+    assert token not in page.page.content()
+    assert HOSTILE in page.page.inner_text("#bot .user-row")
+    assert "<img src=//evil.example/c>${HOME}" in page.page.inner_text(".tm-ev")
+    assert page.page.evaluate("window.hacked") is None
+    assert page.page.locator("#main img, #main form[action], #main script, #main iframe").count() == 0
+    assert page.outside == []
+    answer_id = page.page.get_attribute(".tm-after", "data-answer")
+    page.open(f"/?answer={answer_id}")
+    page.page.wait_for_selector(".tm-ev")
+    # What is stored has no hosts.
+    assert HOSTILE.replace("evil.example", "xxxx.xxxxxxx") in page.page.inner_text("#bot .user-row")
+    assert page.page.evaluate("window.hacked") is None
+
+
+def test_the_plots_of_a_run_share_a_crosshair_and_lead_to_the_log(tab: Open) -> None:
+    page = tab(width=390, height=800, color_scheme="dark")
+    page.open("/zh/")
+    page.attach(("train.log", "\n".join(map(str, [*ROWS, *BROKEN]))))
+    page.ask("loss 变成 0")
+    page.answered()
+    page.page.click('[data-tm-tab="evidence"]')
+    boxes = page.page.locator("#tm-metrics .tm-plot-box")
+    box = boxes.first.bounding_box()
+    assert box is not None
+    boxes.first.scroll_into_view_if_needed()
+    boxes.first.hover(position={"x": box["width"] / 2, "y": 20})
+    crosses = page.page.locator("#tm-metrics .tm-cross:visible")
+    assert crosses.count() == boxes.count() >= 3
+    assert len({cross.evaluate("element => element.style.left") for cross in crosses.all()}) == 1
+    assert "train.log:" in page.page.inner_text(".tm-where")
+    assert [text for text in page.page.locator(".tm-now").all_inner_texts() if not text.strip()] == []
+    slider = page.page.locator("[data-tm-scrub]")
+    slider.focus()
+    page.page.keyboard.press("End")
+    assert "（NaN）" in page.page.locator(".tm-now").first.inner_text().replace("(", "（").replace(")", "）")
+    assert "train.log:36" in str(slider.get_attribute("aria-valuetext"))
+    page.page.keyboard.press("ArrowLeft")
+    assert "train.log:35" in str(slider.get_attribute("aria-valuetext"))
+    page.page.check("[data-tm-log]")
+    assert page.page.locator(".tm-plot g.linear:visible").count() == 0
+    assert page.page.locator(".tm-plot g.log:visible").count() >= 2
+    assert page.violations() == []
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.page.locator(".tm-plot figcaption a").first.click()
+    row = page.page.evaluate("[document.activeElement.dataset.line, document.activeElement.innerText]")
+    assert row[0] == "31"
+    assert "'loss': 0.0" in row[1]
+
+
+def test_two_runs_are_compared_in_the_chat_and_in_the_evidence(tab: Open) -> None:
+    page = tab(height=900)
+    page.open()
+    page.attach(("good.yaml", GOOD), ("bad.yaml", BAD), ("good.log", log()), ("bad.log", log(broken=16)))
+    page.ask("Why does the second one diverge?")
+    page.answered()
+    assert page.page.locator("#bot .prose h3").first.inner_text() == "What differs from the run that works"
+    assert page.page.locator("#tm-compare .tm-compared li", has_text="learning_rate").first.is_visible()
+    plot = page.page.locator("#tm-compare .tm-plot").first
+    assert plot.locator("g.good, g.bad").count() >= 2
+    plot.locator(".tm-plot-box").hover(position={"x": 60, "y": 20})
+    assert len(plot.locator(".tm-now > span").all_inner_texts()) == 2
+    assert page.violations() == []
