@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.fake_model import hypothesis
 from tests.incidents import INCIDENTS, KTO_COMMAND
+from trainmedic.kb.audit.audit import DefectMatch
+from trainmedic.kb.engine.mechanism import Statement
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.report import Text
+from trainmedic.kb.model.run import VersionFact
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.diagnosis.brief import Brief, brief_of, cost
 from trainmedic.service.diagnosis.confidence import CAREFUL, Calibration, calibration_of
 from trainmedic.service.diagnosis.form import DiagnosisForm
-from trainmedic.service.diagnosis.names import names, occurs
+from trainmedic.service.diagnosis.names import names, occurs, visible
 from trainmedic.service.diagnosis.prompt import instructions, prompt_of
 from trainmedic.service.diagnosis.proof import Proof, prove
 from trainmedic.service.dialogue.request import Ask
@@ -184,6 +189,47 @@ def test_a_candidate_that_the_evidence_excludes_is_handed_back_and_its_words_sta
     assert (first.cause, first.title) == (None, "A micro-batch of one class")
 
 
+def test_a_candidate_that_its_own_check_or_its_mechanism_speaks_against_is_handed_back(kto: Case) -> None:
+    clear = kto.proof(filled(candidate=kto.candidate("openrlhf-kto-micro-batch-one")))
+    assert "its own check looked and is clear" in clear.objections[0]
+    belief = next(each for each in kto.draft.diagnosis.differential.mechanisms if each.causes)
+    said = Statement(says=Text(en="the loss is finite", zh="loss 是有限值"), weight=1.0, spans=())
+    weighed = replace(belief.weighed, excluded_by=(said,))
+    differential = replace(kto.draft.diagnosis.differential, mechanisms=(replace(belief, weighed=weighed),))
+    draft = replace(kto.draft, diagnosis=replace(kto.draft.diagnosis, differential=differential))
+    case = Case(kto.advisor, draft)
+    inside = next(
+        c for c in case.brief.candidates if differential.belief(c.cause) and not c.cause.features["rule_clear"]
+    )
+    proof = case.proof(filled(candidate=inside.id))
+    assert any("the loss is finite" in objection for objection in proof.objections)
+
+
+def test_an_edit_that_brings_up_an_error_is_no_fix(kto: Case) -> None:
+    first = kto.first(edits=[edit("micro_train_batch_size", "1")])
+    assert first.trial is None
+    assert "NaN on every step" in first.refused[0][1]
+
+
+def test_without_a_configuration_there_is_nothing_to_edit_and_nothing_to_object(knowledge_advisor: Advisor) -> None:
+    draft = knowledge_advisor.prepare(Ask(question="KTO loss is NaN with OpenRLHF."))
+    proof = Case(knowledge_advisor, draft).proof(filled(edits=[edit("learning_rate", "1e-6")]))
+    assert (proof.objections, proof.judgement.hypotheses[0].trial) == ((), None)
+
+
+def test_a_defect_of_the_installed_release_whose_condition_holds_proves_its_cause(kto: Case) -> None:
+    candidate = next(c for c in kto.brief.candidates if c.cause.case.level == "defect" and not c.cause.findings)
+    case = candidate.cause.case
+    defect = next(each for each in kto.advisor.knowledge.defects.all if each.id == case.id)
+    match = DefectMatch(defect=defect, version=VersionFact(package=defect.package, exact="0.3.3", reason="said"))
+    known = Case(kto.advisor, replace(kto.draft, defects=(match,)))
+    assert known.first(candidate=candidate.id).support == "proven"
+
+
+def test_what_cannot_be_seen_in_a_model_s_text_is_taken_out() -> None:
+    assert visible("a\u200bb\u202ec 的\r\nd\u2028e") == "abc 的\nd\ne"
+
+
 def test_a_cause_without_a_hypothesis_is_none(kto: Case) -> None:
     form = replace_form(filled(), hypotheses=[])
     assert kto.proof(form).judgement.verdict == "need_input"
@@ -252,6 +298,7 @@ def test_names_are_options_versions_and_values_but_no_counts(text: str, found: l
         ("4.46", "transformers==4.46.2", True),
         ("max-len", "--max_len 8192", True),
         ("v0.19.0", "trl 0.19", True),
+        ("0.00", "beta 0.0", True),
     ],
 )
 def test_a_name_occurs_however_it_is_spelt(name: str, text: str, there: bool) -> None:
