@@ -20,11 +20,12 @@ from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.identities import identities_of, mask_identities
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.model.report import Report
+from trainmedic.kb.model.report import Report, Severity
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.kb.threads.thread import SimilarThread
 from trainmedic.service.dialogue.conversation import Message, message_of
 from trainmedic.service.dialogue.difference import Difference
+from trainmedic.service.dialogue.inquiry import Inquiry, inquiry_of
 from trainmedic.service.dialogue.intent import Relation, understand
 from trainmedic.service.dialogue.query import Query, build_query
 from trainmedic.service.dialogue.request import Ask, safely_named
@@ -41,6 +42,8 @@ from trainmedic.service.ranking.reranked import Choice, reranked
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.ranking.similar import shown, similar_threads
 
+SHORT_RELATIONS = (Relation.ACKNOWLEDGEMENT, Relation.SOLVED)
+"""Of messages that ask nothing."""
 CANDIDATES = 40
 """Causes that retrieval hands to ranking."""
 
@@ -62,7 +65,8 @@ class Draft:
     ``supposed`` is what the rules say of a change that the question only supposes, ``changes`` the difference to the
     previous answer. ``printed`` are messages of frameworks in the evidence, ``similar`` reports of others, ``defects``
     those of the installed packages to show beside the causes, ``sightings`` how many earlier conversations
-    were about the same failure and the day of the last. ``recalled``: all stored turns could be read.
+    were about the same failure and the day of the last. ``inquiry`` is a question that is no incident. ``recalled``: all
+    stored turns could be read.
     """
 
     id: str
@@ -80,6 +84,7 @@ class Draft:
     similar: tuple[SimilarThread, ...] = ()
     defects: tuple[DefectMatch, ...] = ()
     runs: ComparedRuns | None = None
+    inquiry: Inquiry | None = None
     sightings: tuple[int, str] | None = None
     recalled: bool = True
     embedded_percent: int = 0
@@ -139,7 +144,14 @@ class Pipeline:
         if changes is not None:
             candidates = not_ruled_out(candidates, changes, self.knowledge)
         diagnosis = diagnose(candidates, context, self.knowledge.weights, request.top_k)
-        intent, rules, healthy = context.intent, self.knowledge.rules, diagnosis.verdict == "no_fault"
+        inquiry = self._inquiry(request, turns, message, context)
+        if inquiry is not None and inquiry.resolved:
+            diagnosis = Diagnosis(verdict="explained", causes=(), missing=())
+        elif diagnosis.verdict != "not_in_kb" or diagnosis.causes:
+            inquiry = None
+        if inquiry is not None:
+            inquiry, changes = replace(inquiry, near=tuple(each.cause.id for each in candidates)), None
+        intent, rules, healthy = context.intent, self.knowledge.rules, diagnosis.verdict in ("no_fault", "explained")
         draft = Draft(
             id=uuid.uuid4().hex,
             conversation_id=request.conversation_id or uuid.uuid4().hex,
@@ -151,10 +163,11 @@ class Pipeline:
             language=intent.language if request.language == "auto" else request.language,
             supposed=what_if(context.evidence, intent.changes, rules, self.read) if intent.changes else None,
             changes=changes,
-            printed=explain(context.evidence),
+            printed=() if inquiry is not None else explain(context.evidence),
             similar=() if healthy else shown(context.similar),
             defects=() if healthy else self._defects(context.evidence, diagnosis),
             runs=self._two_runs(runs.works, context) if runs is not None else None,
+            inquiry=inquiry,
         )
         watch.lap("compose")
         return replace(draft, timings_ms=watch.laps)
@@ -205,6 +218,20 @@ class Pipeline:
         similar = similar_threads(query, known.threads, known.embedder) if known.threads and not foreign else ()
         context = context_of(evidence, report, intent, hits, known, leave_out, similar, book)
         return candidates_of(hits, context, known), context
+
+    def _inquiry(
+        self, request: Ask, turns: Sequence[Turn], message: Message, context: Context
+    ) -> Inquiry | None:
+        """What a message asks that is about no incident: it brings no failure of its own, and its files no fault."""
+        if context.intent.out_of_scope or context.intent.changes or message.relation in SHORT_RELATIONS:
+            return None
+        files = {attachment.name for attachment in request.attachments}
+        for finding in context.report.fired if files else ():
+            at_fault = finding.severity is not Severity.INFO and finding.concludes == "fault"
+            if at_fault and any(span.attachment in files for span in finding.evidence):
+                return None
+        own = self.read(request.question, request.attachments) if turns else message.evidence
+        return inquiry_of(own, context.evidence, self.knowledge.glossary)
 
     def _with_outcome(self, turns: Sequence[Turn], top_k: int) -> tuple[Turn, ...]:
         """The turns, the last one with what it is answered; for callers that keep the conversation themselves."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 
 from trainmedic.kb.frameworks import catalogue
@@ -90,11 +90,23 @@ def card(
     )
 
 
+@cache
+def best_known() -> tuple[str, ...]:
+    """The catalogued frameworks: those of Hugging Face, on whose arguments others build, first."""
+    libraries = [name for name in LIBRARIES if profiles()[name].kind == "library" or profiles()[name].hf_trainer]
+    return tuple(name for name in dict.fromkeys((*libraries, *catalogue.frameworks())) if table(name) is not None)
+
+
+@lru_cache(maxsize=1024)
 def homes(name: str) -> tuple[str, ...]:
-    """The frameworks whose newest release has an option of this name: those that others build on first."""
-    ranked = dict.fromkeys((*LIBRARIES, *catalogue.frameworks()))
-    found = ((framework, catalogue.option(framework, name)) for framework in ranked)
-    return tuple(name for name, info in found if info is not None and not info.abbreviated and info.last is None)
+    """The frameworks that have an option of this name, or one that ends so; those that still have it first."""
+    now, once = [], []
+    for framework in best_known():
+        found = (catalogue.option(framework, spelled) for spelled in dict.fromkeys((name, name.replace("_", "-"))))
+        info = next((info for info in found if info is not None and not info.abbreviated), None)
+        if info is not None or longer_names(framework, name):
+            (once if info is not None and info.last is not None else now).append(framework)
+    return (*now, *once)
 
 
 @lru_cache(maxsize=1024)
