@@ -143,12 +143,12 @@ class Pipeline:
         changes = changed(message, context, turns, self.message, self.knowledge, self.read)
         if changes is not None:
             candidates = not_ruled_out(candidates, changes, self.knowledge)
-        diagnosis = diagnose(candidates, context, self.knowledge.weights, request.top_k)
         inquiry = self._inquiry(request, turns, message, context)
         if inquiry is not None and inquiry.resolved:
             diagnosis = Diagnosis(verdict="explained", causes=(), missing=())
-        elif diagnosis.verdict != "not_in_kb" or diagnosis.causes:
-            inquiry = None
+        else:
+            diagnosis = diagnose(candidates, context, self.knowledge.weights, request.top_k)
+            inquiry = inquiry if diagnosis.verdict == "not_in_kb" and not diagnosis.causes else None
         if inquiry is not None:
             inquiry, changes = replace(inquiry, near=tuple(each.cause.id for each in candidates)), None
         intent, rules, healthy = context.intent, self.knowledge.rules, diagnosis.verdict in ("no_fault", "explained")
@@ -219,9 +219,7 @@ class Pipeline:
         context = context_of(evidence, report, intent, hits, known, leave_out, similar, book)
         return candidates_of(hits, context, known), context
 
-    def _inquiry(
-        self, request: Ask, turns: Sequence[Turn], message: Message, context: Context
-    ) -> Inquiry | None:
+    def _inquiry(self, request: Ask, turns: Sequence[Turn], message: Message, context: Context) -> Inquiry | None:
         """What a message asks that is about no incident: it brings no failure of its own, and its files no fault."""
         if context.intent.out_of_scope or context.intent.changes or message.relation in SHORT_RELATIONS:
             return None
@@ -231,7 +229,9 @@ class Pipeline:
             if at_fault and any(span.attachment in files for span in finding.evidence):
                 return None
         own = self.read(request.question, request.attachments) if turns else message.evidence
-        return inquiry_of(own, context.evidence, self.knowledge.glossary)
+        inquiry = inquiry_of(own, context.evidence, self.knowledge.glossary)
+        ours = context.intent.domain_score >= self.knowledge.weights.field
+        return inquiry if inquiry is not None and (ours or inquiry.certain) else None
 
     def _with_outcome(self, turns: Sequence[Turn], top_k: int) -> tuple[Turn, ...]:
         """The turns, the last one with what it is answered; for callers that keep the conversation themselves."""

@@ -33,7 +33,7 @@ ROOT = Path(__file__).parent.parent
 PATIENCE_S = 180
 """A bound for one answer on a busy machine, traced by coverage; the usual is a few milliseconds."""
 CHANGING = ("id", "conversation_id", "timings_ms", "trace_id", "sightings")
-VERDICTS = {"answered", "need_input", "not_in_kb", "no_fault"}
+VERDICTS = {"answered", "need_input", "not_in_kb", "no_fault", "explained"}
 
 
 def steady(answer: Answer) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from types import MappingProxyType
 
@@ -45,14 +45,14 @@ class Card:
 
     info: OptionInfo
     owner: str
-    version: VersionFact | None
-    now: Stretch | None
     history: tuple[Stretch, ...]
     read_up_to: str
-    beyond: bool
     setting: str
     elsewhere: tuple[tuple[str, str], ...]
     help: str
+    version: VersionFact | None = None
+    now: Stretch | None = None
+    beyond: bool = False
 
     @property
     def absent(self) -> bool:
@@ -65,25 +65,29 @@ def card(
     framework: str, key: str, algorithm: str | None = None, versions: Mapping[str, VersionFact] = MappingProxyType({})
 ) -> Card | None:
     """What is known of an option, written as the framework's parser takes it; None if no release has it."""
+    found = _card(framework, key, algorithm)
+    fact = versions.get(found.info.framework) if found is not None else None
+    low = (fact.exact or fact.low) if fact is not None else None
+    catalog = table(found.info.framework) if found is not None else None
+    if found is None or fact is None or catalog is None:
+        return found
+    beyond = low is not None and version_key(low) > version_key(catalog.examined[-1])
+    now = None if beyond else _now(found.history, fact, catalog.versions)
+    return replace(found, version=fact, now=now, beyond=beyond)
+
+
+@lru_cache(maxsize=512)
+def _card(framework: str, key: str, algorithm: str | None) -> Card | None:
     info = catalogue.option(framework, key)
     if info is None or info.abbreviated:
         return None
-    catalog = table(info.framework)
-    assert catalog is not None
-    mine = owners(info.framework, algorithm)
-    owner = next((name for name in mine if name in info.owners), "")
-    history = tuple(_history(info, owner))
-    fact = versions.get(info.framework)
+    owner = next((name for name in owners(info.framework, algorithm) if name in info.owners), "")
     setting = name_of(framework, info.key, "", algorithm) or ""
-    low = (fact.exact or fact.low) if fact is not None else None
     return Card(
         info=info,
         owner=owner,
-        version=fact,
-        now=_now(history, fact, catalog.versions) if fact is not None else (history[-1] if history else None),
-        history=history,
-        read_up_to=catalog.versions[-1],
-        beyond=low is not None and version_key(low) > version_key(catalog.examined[-1]),
+        history=tuple(_history(info, owner)),
+        read_up_to=catalogue.versions(info.framework)[-1],
         setting=setting,
         elsewhere=tuple(_elsewhere(setting, info, algorithm)) if setting else (),
         help=help_of(info.framework, info.key, owner),
@@ -185,5 +189,10 @@ def _elsewhere(setting: str, info: OptionInfo, algorithm: str | None) -> Iterato
         found = ((key, catalogue.option(framework, key.key)) for key in known)
         here = next((key.key for key, at in found if at is not None and at.last is None), None)
         # What builds on the same arguments spells it alike.
-        if here is not None and framework != info.framework and here != info.key and not profiles()[framework].options_of:
+        if (
+            here is not None
+            and framework != info.framework
+            and here != info.key
+            and not profiles()[framework].options_of
+        ):
             yield framework, here

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 
+from trainmedic.kb.fences import fence_after
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.card import COMPUTED, REQUIRED, Card, Stretch, best_known, card
 from trainmedic.kb.frameworks.entries import owners
@@ -35,13 +36,14 @@ from trainmedic.service.answer.package_facts import (
 )
 from trainmedic.service.answer.passages import Sections, listing, plain
 from trainmedic.service.answer.schema import Section
+from trainmedic.service.answer.text import word_count
 from trainmedic.service.dialogue.inquiry import Inquiry, Subject
 from trainmedic.service.dialogue.vocabulary import wordings
 
 MAX_PAGES, MAX_RULES, MAX_RANGES, MAX_NEAREST = 3, 2, 3, 3
 MAX_OTHERS, MAX_ELSEWHERE, MAX_STRETCHES, MAX_DIFFERING = 4, 5, 4, 8
 MAX_DEFECTS = 5
-LONGEST_SENTENCE = 300
+LEAST_WORDS, LONGEST_SENTENCE = 6, 300
 VALUE = r"(?![A-Za-z0-9_])[^0-9A-Za-z.;。；×]{0,6}(?:of|to|at|about|around|up to|is|from|between)?[^0-9A-Za-z.;。；×]{0,6}[0-9]"
 """What follows a name that is given a value."""
 about = load_messages("trainmedic.kb.glossary", "about.toml")
@@ -89,13 +91,18 @@ def ranges(page: OnPage) -> Sections:
     inquiry = _inquiry(page)
     if inquiry.kind != "choice":
         return ()
-    items, markers = [], []
+    told: dict[str, Case] = {}
     for subject in inquiry.subjects:
-        for cause in _pages(page, subject, inquiry):
-            for sentence in _sentences_with_values(cause, subject, inquiry, page.language)[:1]:
-                markers.append(page.citations.case(cause))
-                items.append(f"{sentence} [{markers[-1]}]")
-    return page.headed("explained_ranges", listing("ranges", items[:MAX_RANGES], markers[:MAX_RANGES]))
+        causes = _pages(page, subject, inquiry)
+        for section in ("fix", "cause", "confirm"):
+            for cause in causes:
+                for sentence in _with_values(cause.section(section, page.language), subject, inquiry)[:1]:
+                    told.setdefault(sentence, cause)
+    items, markers = [], []
+    for sentence, cause in list(told.items())[:MAX_RANGES]:
+        markers.append(page.citations.case(cause))
+        items.append(f"{sentence} [{markers[-1]}]")
+    return page.headed("explained_ranges", listing("ranges", items, markers))
 
 
 def pitfalls(page: OnPage) -> Sections:
@@ -129,7 +136,9 @@ def differing(page: OnPage) -> Sections:
     for mine, other, subject in ((left, right, inquiry.subjects[0]), (right, left, inquiry.subjects[1])):
         only = _known_first(framework, mine.keys() - other.keys())
         if only:
-            items.append(page.says("explained.only", name=subject.name, options=joined_names([code(key) for key in only], page)))
+            items.append(
+                page.says("explained.only", name=subject.name, options=joined_names([code(key) for key in only], page))
+            )
     changed = _known_first(framework, {key for key in left.keys() & right.keys() if left[key] != right[key]})
     values = [f"{code(key)} {_value(left[key], page)} / {_value(right[key], page)}" for key in changed]
     if values:
@@ -192,18 +201,14 @@ def _card(subject: Subject, inquiry: Inquiry) -> Card | None:
 
 
 def _meaning(shown: Card | None, subject: Subject, page: OnPage) -> str:
-    if subject.concept in about:
-        return about(subject.concept, page.language)
-    if shown is None:
-        return ""
-    if f"setting.{shown.setting}" in about:
-        return about(f"setting.{shown.setting}", page.language)
-    if shown.help:
-        return shown.help if page.language == "en" else page.says("explained.original", text=shown.help)
-    if not shown.setting:
-        return ""
-    text = specs()[shown.setting].about
-    return f"{text}." if page.language == "en" else page.says("explained.original", text=text)
+    ours = (f"setting.{shown.setting}" if shown is not None else "", subject.concept)
+    known = next((name for name in ours if name in about), None)
+    if known is not None:
+        return about(known, page.language)
+    text = shown.help if shown is not None else ""
+    if not text and shown is not None and shown.setting:
+        text = f"{specs()[shown.setting].about}."
+    return page.says("explained.original", text=text) if text else ""
 
 
 def _card_lines(shown: Card, page: OnPage, meaning: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
@@ -244,7 +249,8 @@ def _default_lines(shown: Card, page: OnPage) -> Iterator[str]:
         return
     spans = [(value, list(group)) for value, group in groupby(shown.history, lambda stretch: stretch.value)]
     told = [
-        f"{group[0].first}–{group[-1].last}{_colon(page)}{_value(value, page)}" for value, group in spans[-MAX_STRETCHES:]
+        f"{group[0].first}–{group[-1].last}{_colon(page)}{_value(value, page)}"
+        for value, group in spans[-MAX_STRETCHES:]
     ]
     if len(spans) == 1:
         text = _stretch(shown.history[-1], page)
@@ -259,7 +265,9 @@ def _life_lines(shown: Card, page: OnPage) -> Iterator[str]:
     info, framework = shown.info, title(shown.info.framework)
     if info.last is not None:
         other = catalogue.suggest(info.framework, info.key, shown.read_up_to)
-        now = page.says("explained.renamed", name=code(other.key)) if other is not None and other.why == "renamed" else ""
+        now = (
+            page.says("explained.renamed", name=code(other.key)) if other is not None and other.why == "renamed" else ""
+        )
         yield page.says("explained.gone", framework=framework, last=info.last) + now
     elif shown.absent and shown.version is not None:
         yield page.says("explained.absent", framework=framework, version=shown.version.exact, first=info.first)
@@ -294,7 +302,11 @@ def _pages(page: OnPage, subject: Subject, inquiry: Inquiry) -> list[Case]:
     order = {name: number for number, name in enumerate(inquiry.near)}
     if not names:
         return [known.published[name] for name in inquiry.near if _is_about(name, subject, page)]
-    causes = [cause for cause in known.published.values() if names & set(cause.settings) and _fits_run(cause, inquiry)]
+    causes = [
+        cause
+        for cause in known.published.values()
+        if not names.isdisjoint(cause.settings) and _fits_run(cause, inquiry)
+    ]
     return sorted(causes, key=lambda cause: (order.get(cause.id, len(order)), cause.level != "case", cause.id))
 
 
@@ -314,28 +326,32 @@ def _fits_run(cause: Case, inquiry: Inquiry) -> bool:
 def _rules(page: OnPage, subject: Subject, inquiry: Inquiry) -> list[tuple[str, Text]]:
     shown = _card(subject, inquiry)
     names = {subject.key, shown.setting if shown else ""} - {""}
-    found = []
-    for rule in page.draft.knowledge.rules.for_framework(inquiry.framework or None) if names else ():
-        fits = not inquiry.algorithm or inquiry.algorithm in rule.applies.get("algorithm", (inquiry.algorithm,))
-        if fits and any(regex(rf"(?<![\w.]){name}(?![\w.])").search(rule.when) for name in names if name.isidentifier()):
-            found.append((rule.id, rule.title))
+    named = regex(rf"(?<![\w.])(?:{'|'.join(map(re.escape, sorted(names)))})(?![\w.])")
+    found = [
+        (rule.id, rule.title)
+        for rule in page.draft.knowledge.rules.for_framework(inquiry.framework or None)
+        if names
+        and named.search(rule.when)
+        and (not inquiry.algorithm or inquiry.algorithm in rule.applies.get("algorithm", (inquiry.algorithm,)))
+    ]
     return found[:MAX_RULES]
 
 
-def _sentences_with_values(cause: Case, subject: Subject, inquiry: Inquiry, language: str) -> list[str]:
-    """The sentences of a page's fix and cause that name the option and a number."""
+def _with_values(text: str, subject: Subject, inquiry: Inquiry) -> list[str]:
+    """The sentences of a text, outside of code, that give the option a value."""
     shown = _card(subject, inquiry)
-    words = [subject.name, subject.key, shown.setting if shown else ""]
-    spelled = "|".join(re.escape(word) for word in words if word)
-    pattern = wordings("numbers", VALUE).get(shown.setting) if shown else None
-    valued = regex(rf"(?<![A-Za-z0-9_.])(?:{spelled}){VALUE}", re.IGNORECASE)
-    told = []
-    for section in ("fix", "cause", "confirm"):
-        for line in cause.section(section, language).split("\n"):
-            for sentence in sentences(line.strip().lstrip("-*").strip()):
-                named = valued.search(sentence) or (pattern is not None and pattern.search(sentence))
-                if named and len(sentence) <= LONGEST_SENTENCE and "```" not in sentence:
-                    told.append(sentence)
+    words = filter(None, (subject.name, subject.key, shown.setting if shown else ""))
+    spelled = "|".join(map(re.escape, words))
+    patterns = [regex(rf"(?<![A-Za-z0-9_.])(?:{spelled}){VALUE}", re.IGNORECASE)]
+    if shown is not None and shown.setting in wordings("numbers"):
+        patterns.append(wordings("numbers", VALUE)[shown.setting])
+    told, fence = [], ""
+    for line in text.split("\n"):
+        before, fence = fence, fence_after(line, fence)
+        for sentence in () if before or fence else sentences(line.strip().lstrip("-*").strip()):
+            fits_in = LEAST_WORDS <= word_count(sentence) and len(sentence) <= LONGEST_SENTENCE
+            if fits_in and any(pattern.search(sentence) for pattern in patterns):
+                told.append(sentence)
     return told
 
 

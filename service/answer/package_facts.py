@@ -136,11 +136,16 @@ def matches(inquiry: Inquiry, page: OnPage) -> tuple[DefectMatch, ...]:
     defects = page.draft.knowledge.defects.of(inquiry.packages).all
     evidence = page.draft.context.evidence
     found = audit([d for d in defects if d.package in evidence.versions], evidence, releases_of(defects))
-    anywhere = sorted((d.fixed is not None, d.effect.rank, d.id, d) for d in defects if d.package not in evidence.versions)
+    anywhere = sorted(
+        (d.fixed is not None, d.effect.rank, d.id, d) for d in defects if d.package not in evidence.versions
+    )
     unknown = (VersionFact(package=d.package, exact=None, reason="") for *_, d in anywhere)
     return (
         *found,
-        *(DefectMatch(defect=d, version=v, doubts=(Doubt.VERSION,)) for (*_, d), v in zip(anywhere, unknown, strict=True)),
+        *(
+            DefectMatch(defect=d, version=v, doubts=(Doubt.VERSION,))
+            for (*_, d), v in zip(anywhere, unknown, strict=True)
+        ),
     )
 
 
@@ -164,7 +169,10 @@ def defect_list(found: Sequence[DefectMatch], page: OnPage, name: str) -> Sectio
         defect = match.defect
         markers.append(page.citations.case(page.draft.knowledge.published[defect.id]))
         fixed = "fixed" if defect.fixed else "unfixed"
-        notes = [page.says(f"explained.effect.{defect.effect.value}"), page.says(f"explained.{fixed}", version=defect.fixed)]
+        notes = [
+            page.says(f"explained.effect.{defect.effect.value}"),
+            page.says(f"explained.{fixed}", version=defect.fixed),
+        ]
         notes += () if match.certain else (page.says("explained.maybe"),)
         items.append(f"{defect.title.get(page.language)} ({joined_names(notes, page)}) [{markers[-1]}]")
     return page.headed(name, listing("defects", items, markers))

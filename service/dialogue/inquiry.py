@@ -31,6 +31,10 @@ KINDS: tuple[Kind, ...] = ("problems", "comparison", "versions", "choice", "opti
 """The most particular first."""
 LONGEST = 200
 """Greatest width of such a question: whoever tells more tells of a run."""
+ASIDE = 32
+"""Greatest width of a sentence beside the question ("I use TRL 0.19.")."""
+MOST_REST = 40
+"""Greatest width of what a question about a mere concept says besides: concepts are in every incident."""
 WORDS = 4
 """The most words of an option's name that is written with blanks."""
 SIDES = 2
@@ -43,6 +47,8 @@ UNSUPPORTED = "not-implemented"
 """The concept whose words also ask what is supported."""
 
 _NAME = regex(r"(?<![A-Za-z0-9_./-])(?P<dash>-{0,2})(?P<name>[A-Za-z][A-Za-z0-9]{0,40}(?:[_.-][A-Za-z0-9]{1,40}){0,9})")
+_SENTENCE = regex(r"(?:[^\n.?!。？！；;]|\.(?!\s|$))+[?？]?")
+_WORDS = regex(r"[A-Za-z]{3,30}|[\u3400-\u9fff]+")
 _CAMEL = regex(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -73,6 +79,11 @@ class Inquiry:
     near: tuple[str, ...] = ()
 
     @property
+    def certain(self) -> bool:
+        """Whether it names an option or a package that is ours, whatever its other words are about."""
+        return bool(self.packages) or any(subject.key for subject in self.subjects)
+
+    @property
     def resolved(self) -> bool:
         """Whether something is known of what it asks about."""
         return bool(self.subjects or self.packages)
@@ -83,7 +94,7 @@ def inquiry_of(own: Evidence, shared: Evidence, glossary: Glossary) -> Inquiry |
     known of the run from the conversation."""
     text = own.question.strip()
     kinds = [kind for kind in KINDS if text and phrases(f"inquires_{kind}").search(text)]
-    if not kinds or width(text) > LONGEST or shows_failure(own):
+    if not kinds or width(text) > LONGEST or _tells_a_story(text) or shows_failure(own):
         return None
     run, before = own.run, shared.run
     packages = tuple(dict.fromkeys(_packages(text)))
@@ -111,6 +122,20 @@ def shows_failure(own: Evidence) -> bool:
     return bool(own.tracebacks or own.rows or signals)
 
 
+def _tells_a_story(text: str) -> bool:
+    """Whether there are whole sentences beside the question."""
+    sizes = sorted(width(sentence.strip()) for sentence in _SENTENCE.findall(text))
+    return any(size > ASIDE for size in sizes[:-1])
+
+
+def _rest(text: str, subjects: Sequence[Subject]) -> int:
+    """The width of what a question says beside what it asks and what it is about."""
+    for subject in subjects:
+        text = text.replace(subject.name, " ")
+    text = phrases(*(f"inquires_{kind}" for kind in KINDS)).sub(" ", _package_names().sub(" ", text))
+    return width(" ".join(_WORDS.findall(text)))
+
+
 def _fitting(
     kind: Kind, subjects: Sequence[Subject], packages: tuple[str, ...], own: Evidence
 ) -> tuple[tuple[Subject, ...], tuple[str, ...]] | None:
@@ -120,15 +145,18 @@ def _fitting(
             listed = packages or (tuple(own.versions) if len(own.sources) > 1 else ())
             return ((), listed) if listed else None
         case "versions":
-            if len(packages) > 1 or (packages and (subjects or phrases("asks_version").search(own.question))):
-                features = [subject for subject in subjects if package(subject.name) not in packages]
-                return tuple(features[:SIDES]), packages
-            return None
+            features = tuple(subject for subject in subjects if package(subject.name) not in packages)[:SIDES]
+            about_versions = phrases("asks_version").search(own.question)
+            fits = (len(packages) > 1 and about_versions) or (packages and (features or about_versions))
+            return (features, packages) if fits else None
         case "comparison":
             sides = tuple(subjects[:SIDES])
-            return (sides, ()) if sides and (len(sides) == SIDES or sides[0].concept) else None
+            alone = len(sides) == 1 and not sides[0].concept
+            return (sides, ()) if sides and not alone and _rest(own.question, subjects) <= MOST_REST else None
         case _:
             best = _foremost(subjects)
+            if best and not best[0].key and (kind == "choice" or _rest(own.question, subjects) > MOST_REST):
+                return None
             return (best, ()) if best else None
 
 
@@ -176,7 +204,8 @@ def _subjects(text: str, framework: str, algorithm: str | None, glossary: Glossa
         if subject.start >= end and same not in seen:
             end = subject.start + len(subject.name)
             seen.add(same)
-            yield subject
+            concept = next((each.concept for each in found if each.concept and each.start == subject.start), "")
+            yield replace(subject, concept=concept)
 
 
 def _options(text: str, framework: str, algorithm: str | None, glossary: Glossary) -> Iterator[Subject]:
@@ -187,7 +216,9 @@ def _options(text: str, framework: str, algorithm: str | None, glossary: Glossar
             continue
         for count in range(min(WORDS, len(words) - number), 0, -1):
             last = words[number + count - 1]
-            if any(text[a.end() : b.start()].strip() for a, b in zip(words[number:], words[number + 1 : number + count])):
+            if any(
+                text[a.end() : b.start()].strip() for a, b in zip(words[number:], words[number + 1 : number + count])
+            ):
                 continue
             written = text[word.start("name") : last.end()]
             home = _option(written, framework, algorithm, glossary, certain=bool(word["dash"]))

@@ -148,7 +148,7 @@ def test_secrets_are_said_but_not_mail_addresses(answer: Answer) -> None:
     assert "still contains a secret" in json.dumps(reply.blocks)
 
 
-@pytest.mark.parametrize("verdict", ["answered", "need_input", "not_in_kb", "no_fault"])
+@pytest.mark.parametrize("verdict", ["answered", "need_input", "not_in_kb", "no_fault", "explained"])
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_verdict_has_words_in_both_languages(answer: Answer, verdict: Verdict, language: Language) -> None:
     changed = replace(answer, verdict=verdict, language=language, causes=())
