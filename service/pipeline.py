@@ -65,8 +65,8 @@ class Draft:
     ``supposed`` is what the rules say of a change that the question only supposes, ``changes`` the difference to the
     previous answer. ``printed`` are messages of frameworks in the evidence, ``similar`` reports of others, ``defects``
     those of the installed packages to show beside the causes, ``sightings`` how many earlier conversations
-    were about the same failure and the day of the last. ``inquiry`` is a question that is no incident. ``recalled``: all
-    stored turns could be read.
+    were about the same failure and the day of the last. ``inquiry`` is a question that is no incident. ``recalled``:
+    all stored turns could be read.
     """
 
     id: str

@@ -1,8 +1,8 @@
 """What a framework's own source says of its options, read statically: docstrings, ``help=``, comments of YAML files.
 
 ``python -m trainmedic.ingest.tools.extract_help --checkout DIR --framework trl --tag v1.9.0`` writes
-``kb/frameworks/<framework>/help.json``; ``--wheel FILE`` instead of checkout and tag reads a package. Only options of the
-catalogue are kept, in their first sentences.
+``kb/frameworks/<framework>/help.json``; ``--wheel FILE`` instead of checkout and tag reads a package. Only options of
+the catalogue are kept, in their first sentences.
 """
 
 from __future__ import annotations

@@ -109,8 +109,9 @@ def homes(name: str) -> tuple[str, ...]:
         found = (catalogue.option(framework, spelled) for spelled in dict.fromkeys((name, name.replace("_", "-"))))
         info = next((info for info in found if info is not None and not info.abbreviated), None)
         if info is not None or longer_names(framework, name):
-            (once if info is not None and info.last is not None else now).append(framework)
-    return (*now, *once)
+            home = info.framework if info is not None else framework
+            (once if info is not None and info.last is not None else now).append(home)
+    return tuple(dict.fromkeys((*now, *once)))
 
 
 @lru_cache(maxsize=1024)

@@ -13,7 +13,7 @@ from trainmedic.kb.fences import fence_after
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.card import COMPUTED, REQUIRED, Card, Stretch, best_known, card
 from trainmedic.kb.frameworks.entries import owners
-from trainmedic.kb.frameworks.profiles import ALGORITHMS, title
+from trainmedic.kb.frameworks.profiles import ALGORITHMS, profiles, title
 from trainmedic.kb.frameworks.settings import index, specs
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.messages import load_messages
@@ -44,7 +44,8 @@ MAX_PAGES, MAX_RULES, MAX_RANGES, MAX_NEAREST = 3, 2, 3, 3
 MAX_OTHERS, MAX_ELSEWHERE, MAX_STRETCHES, MAX_DIFFERING = 4, 5, 4, 8
 MAX_DEFECTS = 5
 LEAST_WORDS, LONGEST_SENTENCE = 6, 300
-VALUE = r"(?![A-Za-z0-9_])[^0-9A-Za-z.;。；×]{0,6}(?:of|to|at|about|around|up to|is|from|between)?[^0-9A-Za-z.;。；×]{0,6}[0-9]"
+_GAP = r"[^0-9A-Za-z.;。；×]{0,6}"
+VALUE = rf"(?![A-Za-z0-9_]){_GAP}(?:of|to|at|about|around|up to|is|from|between)?{_GAP}[0-9]"
 """What follows a name that is given a value."""
 about = load_messages("trainmedic.kb.glossary", "about.toml")
 """What concepts of the glossary mean."""
@@ -264,10 +265,10 @@ def _default_lines(shown: Card, page: OnPage) -> Iterator[str]:
 def _life_lines(shown: Card, page: OnPage) -> Iterator[str]:
     info, framework = shown.info, title(shown.info.framework)
     if info.last is not None:
-        other = catalogue.suggest(info.framework, info.key, shown.read_up_to)
-        now = (
-            page.says("explained.renamed", name=code(other.key)) if other is not None and other.why == "renamed" else ""
+        other = profiles()[info.framework].renamed.get(info.key) or next(
+            (step.new for step in catalogue.renamed(info.framework, info.key) if step.old == info.key), ""
         )
+        now = page.says("explained.renamed", name=code(other)) if other else ""
         yield page.says("explained.gone", framework=framework, last=info.last) + now
     elif shown.absent and shown.version is not None:
         yield page.says("explained.absent", framework=framework, version=shown.version.exact, first=info.first)
@@ -349,7 +350,7 @@ def _with_values(text: str, subject: Subject, inquiry: Inquiry) -> list[str]:
     for line in text.split("\n"):
         before, fence = fence, fence_after(line, fence)
         for sentence in () if before or fence else sentences(line.strip().lstrip("-*").strip()):
-            fits_in = LEAST_WORDS <= word_count(sentence) and len(sentence) <= LONGEST_SENTENCE
+            fits_in = word_count(sentence) >= LEAST_WORDS and len(sentence) <= LONGEST_SENTENCE
             if fits_in and any(pattern.search(sentence) for pattern in patterns):
                 told.append(sentence)
     return told

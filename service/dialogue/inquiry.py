@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from typing import Literal
 
 from trainmedic.kb.frameworks import catalogue
@@ -124,8 +125,8 @@ def shows_failure(own: Evidence) -> bool:
 
 def _tells_a_story(text: str) -> bool:
     """Whether there are whole sentences beside the question."""
-    sizes = sorted(width(sentence.strip()) for sentence in _SENTENCE.findall(text))
-    return any(size > ASIDE for size in sizes[:-1])
+    asks = phrases(*(f"inquires_{kind}" for kind in KINDS))
+    return any(width(part.strip()) > ASIDE and not asks.search(part) for part in _SENTENCE.findall(text))
 
 
 def _rest(text: str, subjects: Sequence[Subject]) -> int:
@@ -216,9 +217,7 @@ def _options(text: str, framework: str, algorithm: str | None, glossary: Glossar
             continue
         for count in range(min(WORDS, len(words) - number), 0, -1):
             last = words[number + count - 1]
-            if any(
-                text[a.end() : b.start()].strip() for a, b in zip(words[number:], words[number + 1 : number + count])
-            ):
+            if any(text[a.end() : b.start()].strip() for a, b in pairwise(words[number : number + count])):
                 continue
             written = text[word.start("name") : last.end()]
             home = _option(written, framework, algorithm, glossary, certain=bool(word["dash"]))
