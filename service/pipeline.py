@@ -18,6 +18,7 @@ from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.patches import with_patches
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.identities import identities_of, mask_identities
+from trainmedic.kb.model.case import Verdict
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report, Severity
@@ -144,14 +145,14 @@ class Pipeline:
         if changes is not None:
             candidates = not_ruled_out(candidates, changes, self.knowledge)
         inquiry = self._inquiry(request, turns, message, context)
-        if inquiry is not None and inquiry.resolved:
-            diagnosis = Diagnosis(verdict="explained", causes=(), missing=())
+        if inquiry is not None:
+            verdict: Verdict = "explained" if inquiry.resolved else "not_in_kb"
+            diagnosis, changes = Diagnosis(verdict=verdict, causes=(), missing=()), None
+            inquiry = replace(inquiry, near=tuple(each.cause.id for each in candidates))
         else:
             diagnosis = diagnose(candidates, context, self.knowledge.weights, request.top_k)
-            inquiry = inquiry if diagnosis.verdict == "not_in_kb" and not diagnosis.causes else None
-        if inquiry is not None:
-            inquiry, changes = replace(inquiry, near=tuple(each.cause.id for each in candidates)), None
-        intent, rules, healthy = context.intent, self.knowledge.rules, diagnosis.verdict in ("no_fault", "explained")
+        intent, rules = context.intent, self.knowledge.rules
+        quiet = inquiry is not None or diagnosis.verdict == "no_fault"
         draft = Draft(
             id=uuid.uuid4().hex,
             conversation_id=request.conversation_id or uuid.uuid4().hex,
@@ -164,8 +165,8 @@ class Pipeline:
             supposed=what_if(context.evidence, intent.changes, rules, self.read) if intent.changes else None,
             changes=changes,
             printed=() if inquiry is not None else explain(context.evidence),
-            similar=() if healthy else shown(context.similar),
-            defects=() if healthy else self._defects(context.evidence, diagnosis),
+            similar=() if quiet else shown(context.similar),
+            defects=() if quiet else self._defects(context.evidence, diagnosis),
             runs=self._two_runs(runs.works, context) if runs is not None else None,
             inquiry=inquiry,
         )

@@ -67,24 +67,25 @@ def _python(module: ast.Module) -> Iterator[Told]:
 def _described(value: ast.expr) -> str:
     """The text under ``help`` or ``description`` within a field's declaration."""
     for node in ast.walk(value):
-        pairs: list[tuple[str | None, ast.expr]] = []
+        pairs: list[tuple[object, ast.expr]] = []
         if isinstance(node, ast.keyword):
             pairs = [(node.arg, node.value)]
         elif isinstance(node, ast.Dict):
-            pairs = [(key.value, item) for key, item in zip(node.keys, node.values, strict=True) if _is_text(key)]
+            pairs = [(_text(key), item) for key, item in zip(node.keys, node.values, strict=True)]
         for name, item in pairs:
-            if name in ("help", "description") and _is_text(item):
-                return str(item.value)
+            if name in ("help", "description") and _text(item):
+                return _text(item)
     return ""
 
 
-def _is_text(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+def _text(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def _docstring(text: str) -> Iterator[tuple[str, str]]:
     """The parameters that a docstring describes."""
-    name, indent, parts = "", 0, []
+    name, indent = "", 0
+    parts: list[str] = []
     for line in (*text.split("\n"), "end"):
         match = _PARAMETER.match(line)
         outside = line.strip() and len(line) - len(line.lstrip()) <= indent

@@ -104,7 +104,8 @@ def best_known() -> tuple[str, ...]:
 @lru_cache(maxsize=1024)
 def homes(name: str) -> tuple[str, ...]:
     """The frameworks that have an option of this name, or one that ends so; those that still have it first."""
-    now, once = [], []
+    now: list[str] = []
+    once: list[str] = []
     for framework in best_known():
         found = (catalogue.option(framework, spelled) for spelled in dict.fromkeys((name, name.replace("_", "-"))))
         info = next((info for info in found if info is not None and not info.abbreviated), None)

@@ -6,9 +6,11 @@ Everything said is a framework's own (catalogues, requirements, help), a page's 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import groupby
 
+from trainmedic.kb.engine.rule import Rule
 from trainmedic.kb.fences import fence_after
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.card import COMPUTED, REQUIRED, Card, Stretch, best_known, card
@@ -18,7 +20,6 @@ from trainmedic.kb.frameworks.settings import index, specs
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
-from trainmedic.kb.model.report import Text
 from trainmedic.kb.model.run import Value
 from trainmedic.kb.sentences import sentences
 from trainmedic.kb.versions import version_key
@@ -47,6 +48,7 @@ LEAST_WORDS, LONGEST_SENTENCE = 6, 300
 _GAP = r"[^0-9A-Za-z.;。；×]{0,6}"
 VALUE = rf"(?![A-Za-z0-9_]){_GAP}(?:of|to|at|about|around|up to|is|from|between)?{_GAP}[0-9]"
 """What follows a name that is given a value."""
+_VALUED = regex(r"(?<![\w.])(?:[0-9.]*[1-9][0-9.]*(?:e-?[0-9]+)?)(?![\w-])")
 about = load_messages("trainmedic.kb.glossary", "about.toml")
 """What concepts of the glossary mean."""
 
@@ -88,22 +90,23 @@ def cards(page: OnPage) -> Sections:
 
 
 def ranges(page: OnPage) -> Sections:
-    """What pages say of the values of an option, in their own words."""
+    """What checks and pages say of the values of an option, in their own words."""
     inquiry = _inquiry(page)
     if inquiry.kind != "choice":
         return ()
-    told: dict[str, Case] = {}
+    told: dict[str, Callable[[], int]] = {}
     for subject in inquiry.subjects:
+        for rule in _rules(page, subject, inquiry):
+            for text in _advised(rule, page.language)[:1]:
+                told.setdefault(text, partial(page.citations.rule_page, rule.id, rule.title))
         causes = _pages(page, subject, inquiry)
         for section in ("fix", "cause", "confirm"):
             for cause in causes:
-                for sentence in _with_values(cause.section(section, page.language), subject, inquiry)[:1]:
-                    told.setdefault(sentence, cause)
-    items, markers = [], []
-    for sentence, cause in list(told.items())[:MAX_RANGES]:
-        markers.append(page.citations.case(cause))
-        items.append(f"{sentence} [{markers[-1]}]")
-    return page.headed("explained_ranges", listing("ranges", items, markers))
+                for text in _with_values(cause.section(section, page.language), subject, inquiry)[:1]:
+                    told.setdefault(text, partial(page.citations.case, cause))
+    shown = [(text, cite()) for text, cite in list(told.items())[:MAX_RANGES]]
+    items = [f"{text} [{marker}]" for text, marker in shown]
+    return page.headed("explained_ranges", listing("ranges", items, [marker for _, marker in shown]))
 
 
 def pitfalls(page: OnPage) -> Sections:
@@ -114,9 +117,9 @@ def pitfalls(page: OnPage) -> Sections:
         for cause in _pages(page, subject, inquiry)[:MAX_PAGES]:
             markers.append(page.citations.case(cause))
             items.append(f"{cause.title.get(page.language)} [{markers[-1]}]")
-        for rule_id, name in _rules(page, subject, inquiry):
-            markers.append(page.citations.rule_page(rule_id, name))
-            items.append(f"{page.says('explained.check', title=name.get(page.language))} [{markers[-1]}]")
+        for rule in _rules(page, subject, inquiry)[:MAX_RULES]:
+            markers.append(page.citations.rule_page(rule.id, rule.title))
+            items.append(f"{page.says('explained.check', title=rule.title.get(page.language))} [{markers[-1]}]")
     return page.headed("explained_pitfalls", listing("pitfalls", list(dict.fromkeys(items)), markers))
 
 
@@ -171,7 +174,9 @@ def _advice(page: OnPage) -> Sections:
 
 def nearest(page: OnPage) -> Sections:
     """The pages most like the question."""
-    published, items, markers = page.draft.knowledge.published, [], []
+    published = page.draft.knowledge.published
+    items: list[str] = []
+    markers: list[int] = []
     for cause in (published[name] for name in _inquiry(page).near if name in published):
         if cause.level in ("case", "mechanism") and len(items) < MAX_NEAREST:
             markers.append(page.citations.case(cause))
@@ -324,18 +329,22 @@ def _fits_run(cause: Case, inquiry: Inquiry) -> bool:
     return cause.level != "defect" or not cause.fixed  # those of old releases are for the list of known defects
 
 
-def _rules(page: OnPage, subject: Subject, inquiry: Inquiry) -> list[tuple[str, Text]]:
-    shown = _card(subject, inquiry)
+def _rules(page: OnPage, subject: Subject, inquiry: Inquiry) -> list[Rule]:
+    """The checks of the option or its setting, those for the algorithm alone first."""
+    shown, algorithm = _card(subject, inquiry), inquiry.algorithm
     names = {subject.key, shown.setting if shown else ""} - {""}
     named = regex(rf"(?<![\w.])(?:{'|'.join(map(re.escape, sorted(names)))})(?![\w.])")
-    found = [
-        (rule.id, rule.title)
-        for rule in page.draft.knowledge.rules.for_framework(inquiry.framework or None)
-        if names
-        and named.search(rule.when)
-        and (not inquiry.algorithm or inquiry.algorithm in rule.applies.get("algorithm", (inquiry.algorithm,)))
-    ]
-    return found[:MAX_RULES]
+    rules = page.draft.knowledge.rules.for_framework(inquiry.framework or None) if names else ()
+    found = [rule for rule in rules if named.search(rule.when)]
+    fitting = [rule for rule in found if not algorithm or algorithm in rule.applies.get("algorithm", (algorithm,))]
+    return sorted(fitting, key=lambda rule: "algorithm" not in rule.applies)
+
+
+def _advised(rule: Rule, language: str) -> list[str]:
+    """The sentences of a check's fixes that name a value other than 0."""
+    texts = [fix.text.source.get(language) for fix in rule.fixes if fix.text is not None]
+    found = [sentence for text in texts for sentence in sentences(text)]
+    return [sentence for sentence in found if _VALUED.search(sentence) and "{" not in sentence]
 
 
 def _with_values(text: str, subject: Subject, inquiry: Inquiry) -> list[str]:
@@ -345,13 +354,13 @@ def _with_values(text: str, subject: Subject, inquiry: Inquiry) -> list[str]:
     spelled = "|".join(map(re.escape, words))
     patterns = [regex(rf"(?<![A-Za-z0-9_.])(?:{spelled}){VALUE}", re.IGNORECASE)]
     if shown is not None and shown.setting in wordings("numbers"):
-        patterns.append(wordings("numbers", VALUE)[shown.setting])
+        patterns.append(re.compile(rf"(?<!_){wordings('numbers', VALUE)[shown.setting].pattern}", re.IGNORECASE))
     told, fence = [], ""
     for line in text.split("\n"):
         before, fence = fence, fence_after(line, fence)
         for sentence in () if before or fence else sentences(line.strip().lstrip("-*").strip()):
-            fits_in = word_count(sentence) >= LEAST_WORDS and len(sentence) <= LONGEST_SENTENCE
-            if fits_in and any(pattern.search(sentence) for pattern in patterns):
+            prose = word_count(sentence) >= LEAST_WORDS and len(sentence) <= LONGEST_SENTENCE and "|" not in sentence
+            if prose and sentence[-1] not in ":：" and any(pattern.search(sentence) for pattern in patterns):
                 told.append(sentence)
     return told
 

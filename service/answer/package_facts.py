@@ -61,7 +61,7 @@ def joined_names(names: Sequence[str], page: OnPage) -> str:
 
 def fits(inquiry: Inquiry, page: OnPage) -> list[str]:
     """What the packages' own releases require of each other, and since when a feature is there."""
-    items = []
+    items: list[str] = []
     for name in inquiry.packages:
         for other in inquiry.packages:
             items += _required(name, other, inquiry, page) if name != other else ()

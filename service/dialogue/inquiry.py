@@ -34,7 +34,7 @@ LONGEST = 200
 """Greatest width of such a question: whoever tells more tells of a run."""
 ASIDE = 32
 """Greatest width of a sentence beside the question ("I use TRL 0.19.")."""
-MOST_REST = 40
+MOST_REST = 6
 """Greatest width of what a question about a mere concept says besides: concepts are in every incident."""
 WORDS = 4
 """The most words of an option's name that is written with blanks."""
@@ -133,7 +133,7 @@ def _rest(text: str, subjects: Sequence[Subject]) -> int:
     """The width of what a question says beside what it asks and what it is about."""
     for subject in subjects:
         text = text.replace(subject.name, " ")
-    text = phrases(*(f"inquires_{kind}" for kind in KINDS)).sub(" ", _package_names().sub(" ", text))
+    text = phrases(*(f"inquires_{kind}" for kind in KINDS), "filler").sub(" ", _package_names().sub(" ", text))
     return width(" ".join(_WORDS.findall(text)))
 
 
@@ -193,9 +193,8 @@ def _subjects(text: str, framework: str, algorithm: str | None, glossary: Glossa
         concept = glossary.concepts[match.concept]
         if concept.kind in EXPLAINED:
             setting = concept.settings[0] if len(concept.settings) == 1 and concept.kind == "setting" else ""
-            home = _home(setting, framework, algorithm) if setting else None
-            place = {"name": match.text, "start": match.start, "concept": concept.id}
-            found.append(Subject(**place, framework=home[0], key=home[1]) if home else Subject(**place))
+            home, key = _home(setting, framework, algorithm) or ("", "")
+            found.append(Subject(name=match.text, start=match.start, framework=home, key=key, concept=concept.id))
     found.sort(key=lambda subject: (subject.start, not subject.key, -len(subject.name)))
     end, seen = -1, set()
     for subject in found:
@@ -205,8 +204,8 @@ def _subjects(text: str, framework: str, algorithm: str | None, glossary: Glossa
         if subject.start >= end and same not in seen:
             end = subject.start + len(subject.name)
             seen.add(same)
-            concept = next((each.concept for each in found if each.concept and each.start == subject.start), "")
-            yield replace(subject, concept=concept)
+            concepts = (each.concept for each in found if each.concept and each.start == subject.start)
+            yield replace(subject, concept=next(concepts, ""))
 
 
 def _options(text: str, framework: str, algorithm: str | None, glossary: Glossary) -> Iterator[Subject]:

@@ -9,13 +9,14 @@ import pytest
 
 from tests.every_case import every_case
 from trainmedic.kb.frameworks.card import card, homes
+from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer.schema import Answer
+from trainmedic.service.answer.schema import Answer, Language
 from trainmedic.service.dialogue.inquiry import Inquiry, inquiry_of
 from trainmedic.service.dialogue.request import Ask
 
@@ -28,8 +29,8 @@ def asked(question: str) -> Inquiry | None:
     return inquiry_of(evidence, evidence, GLOSSARY)
 
 
-def ask(advisor: Advisor, question: str, *files: Attachment, **more: str) -> Answer:
-    return advisor.ask(Ask(question=question, attachments=files, **more))
+def ask(advisor: Advisor, question: str, *files: Attachment, conversation_id: str | None = None) -> Answer:
+    return advisor.ask(Ask(question=question, attachments=files, conversation_id=conversation_id))
 
 
 def text(answer: Answer, kind: str) -> str:
@@ -146,15 +147,16 @@ def test_what_no_release_says_is_admitted(knowledge_advisor: Advisor) -> None:
     assert "trainmedic audit" in text(answer, "advice")
 
 
-def test_what_no_page_explains_is_said_with_the_nearest_pages(knowledge_advisor: Advisor) -> None:
-    answer = ask(knowledge_advisor, "what is the router in a DPO finetune of MoE models, in verl?")
-    if answer.verdict == "not_in_kb":
-        assert "No page here explains this" in answer.answer
+@every_case("question", ["what is curriculum learning for DPO?", "DPO 的课程学习是什么"])
+def test_what_no_page_explains_is_said_with_the_nearest_pages(knowledge_advisor: Advisor, question: str) -> None:
+    answer = ask(knowledge_advisor, question)
+    assert (answer.verdict, answer.causes, answer.missing) == ("not_in_kb", (), ())
+    assert [section.kind for section in answer.sections] == ["receipt", "lead", "nearest"]
 
 
 def test_a_file_with_a_fault_is_an_incident_and_one_without_is_not(knowledge_advisor: Advisor) -> None:
-    good = Attachment(name="a.sh", content="trl sft --model_name_or_path m --learning_rate 2e-5 --bf16\n")
-    bad = Attachment(name="a.sh", content=good.content.replace("--bf16", "--bf16 --fp16"))
+    command = "trl sft --model_name_or_path m --learning_rate 2e-5 --bf16"
+    good, bad = (Attachment(name="a.sh", content=f"{command}{more}\n") for more in ("", " --fp16"))
     question = "what does learning_rate do?"
     assert "Your configuration: `2e-05` (a.sh:1:" in ask(knowledge_advisor, question, good).answer
     assert ask(knowledge_advisor, question, bad).verdict != "explained"
@@ -198,13 +200,11 @@ def test_an_option_is_looked_for_where_others_build_on_it_first() -> None:
 
 
 def test_every_term_that_is_explained_is_in_the_glossary_or_a_setting() -> None:
-    from trainmedic.kb.frameworks.settings import specs
-
     named = {f"setting.{name}" for name in specs()} | set(GLOSSARY.concepts)
     assert set(load_messages("trainmedic.kb.glossary", "about.toml")) - named == set()
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_language_asked_for_is_that_of_every_line_of_ours(knowledge_advisor: Advisor, language: str) -> None:
+def test_the_language_asked_for_is_that_of_every_line_of_ours(knowledge_advisor: Advisor, language: Language) -> None:
     answer = knowledge_advisor.ask(Ask(question="how do I choose beta for DPO?", language=language))
     assert all(bool(re.search("[\u4e00-\u9fff]", section.body)) == (language == "zh") for section in answer.sections)
