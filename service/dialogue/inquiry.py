@@ -110,7 +110,8 @@ def inquiry_of(own: Evidence, shared: Evidence, glossary: Glossary) -> Inquiry |
         found = _fitting(kind, subjects, packages, own)
         if found is not None:
             return replace(asked, kind=kind, subjects=found[0], packages=found[1])
-    return replace(asked, kind=kinds[-1]) if phrases("general_question").search(text) else None
+    unknown = phrases("general_question").search(text) and not phrases("own_run", "troubled").search(text)
+    return replace(asked, kind=kinds[-1]) if unknown else None
 
 
 def _value(recognised: Recognised | None) -> str:
