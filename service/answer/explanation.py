@@ -57,7 +57,8 @@ def lead(page: OnPage) -> Sections:
     inquiry = _inquiry(page)
     match inquiry.kind:
         case "versions":
-            name = "explained.fits" if fits(inquiry, page) else "explained.fits_unknown"
+            one = "explained.fits_one" if len(inquiry.packages) == 1 else "explained.fits"
+            name = one if fits(inquiry, page) else "explained.fits_unknown"
             text = page.says(name, packages=joined_names([named(package) for package in inquiry.packages], page))
         case "problems":
             text = problems_text(inquiry, page)
