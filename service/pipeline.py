@@ -133,6 +133,7 @@ class Pipeline:
     def draft(self, request: Ask, turns: Sequence[Turn] = (), *, restated: str = "") -> Draft:
         """``restated`` is the question in other words, searched for beside the user's own."""
         watch = Stopwatch()
+        turns = _of_incidents(turns)
         runs = two_runs(request.question, request.attachments)
         attachments = runs.fails if runs is not None else request.attachments
         message = self.message(request.question, attachments, turns)
@@ -231,8 +232,11 @@ class Pipeline:
                 return None
         own = self.read(request.question, request.attachments) if turns else message.evidence
         inquiry = inquiry_of(own, context.evidence, self.knowledge.glossary)
-        ours = context.intent.domain_score >= self.knowledge.weights.field
-        return inquiry if inquiry is not None and (ours or inquiry.certain) else None
+        if inquiry is None or inquiry.certain:
+            return inquiry
+        if turns and (not inquiry.resolved or message.relation is Relation.EXPLANATION):
+            return None  # it is about the answer above
+        return inquiry if context.intent.domain_score >= self.knowledge.weights.field else None
 
     def _with_outcome(self, turns: Sequence[Turn], top_k: int) -> tuple[Turn, ...]:
         """The turns, the last one with what it is answered; for callers that keep the conversation themselves."""
@@ -255,3 +259,9 @@ class Pipeline:
             diff=diff_runs(works, fails, self.knowledge.mechanisms.mechanisms),
             fails=tuple(source.name for source in evidence.sources if source.name is not None),
         )
+
+
+def _of_incidents(turns: Sequence[Turn]) -> Sequence[Turn]:
+    """The turns without questions beside the incident, whose words say nothing of it; all if there are no others."""
+    incidents = tuple(turn for turn in turns if turn.verdict != "explained" or turn.attachments)
+    return incidents or turns

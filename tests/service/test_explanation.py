@@ -179,6 +179,8 @@ def test_a_conversation_lends_its_framework_and_goes_on_as_before(advisor: Advis
     assert first.verdict != "explained"
     assert then.verdict == "explained"
     assert "`actor_rollout_ref.actor.kl_loss_coef`" in text(then, "lead")
+    again = ask(advisor, "what does that mean?", conversation_id=first.conversation_id)
+    assert (again.verdict, again.causes[:1]) == (first.verdict, first.causes[:1])
     last = ask(advisor, "the reward is still 0", conversation_id=first.conversation_id)
     assert last.verdict != "explained"
 
