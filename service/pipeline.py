@@ -20,11 +20,12 @@ from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.model.case import Verdict
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.model.report import Report
+from trainmedic.kb.model.report import Report, Severity
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.kb.threads.thread import SimilarThread
 from trainmedic.service.dialogue.conversation import Message, message_of
 from trainmedic.service.dialogue.difference import Difference
+from trainmedic.service.dialogue.inquiry import Inquiry, inquiry_of
 from trainmedic.service.dialogue.intent import Relation, understand
 from trainmedic.service.dialogue.query import Query, build_query
 from trainmedic.service.dialogue.request import Ask, safely_named
@@ -41,6 +42,8 @@ from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.ranking.similar import shown, similar_threads
 
+SHORT_RELATIONS = (Relation.ACKNOWLEDGEMENT, Relation.SOLVED)
+"""Of messages that ask nothing."""
 CANDIDATES = 40
 """Causes that retrieval hands to ranking."""
 
@@ -62,8 +65,8 @@ class Draft:
     ``supposed`` is what the rules say of a change that the question only supposes, ``changes`` the difference to the
     previous answer. ``printed`` are messages of frameworks in the evidence, ``similar`` reports of others, ``defects``
     those of the installed packages to show beside the causes, ``sightings`` how many earlier conversations
-    were about the same failure and the day of the last. ``recalled``: all stored turns could be read. ``judgement`` is
-    a model's, which decides over the diagnosis of the program.
+    were about the same failure and the day of the last. ``inquiry`` is a question that is no incident. ``recalled``:
+    all stored turns could be read. ``judgement`` is a model's, which decides over the diagnosis of the program.
     """
 
     id: str
@@ -81,6 +84,7 @@ class Draft:
     similar: tuple[SimilarThread, ...] = ()
     defects: tuple[DefectMatch, ...] = ()
     runs: ComparedRuns | None = None
+    inquiry: Inquiry | None = None
     sightings: tuple[int, str] | None = None
     recalled: bool = True
     embedded_percent: int = 0
@@ -120,6 +124,7 @@ class Pipeline:
 
     def draft(self, request: Ask, turns: Sequence[Turn] = ()) -> Draft:
         watch = Stopwatch()
+        turns = _of_incidents(turns)
         runs = two_runs(request.question, request.attachments)
         attachments = runs.fails if runs is not None else request.attachments
         message = self.message(request.question, attachments, turns)
@@ -131,8 +136,15 @@ class Pipeline:
         changes = changed(message, context, turns, self.message, self.knowledge, self.read)
         if changes is not None:
             candidates = not_ruled_out(candidates, changes, self.knowledge)
-        diagnosis = diagnose(candidates, context, self.knowledge.weights, request.top_k)
-        intent, rules, healthy = context.intent, self.knowledge.rules, diagnosis.verdict == "no_fault"
+        inquiry = self._inquiry(request, turns, message, context)
+        if inquiry is not None:
+            verdict: Verdict = "explained" if inquiry.resolved else "not_in_kb"
+            diagnosis, changes = Diagnosis(verdict=verdict, causes=(), missing=()), None
+            inquiry = replace(inquiry, near=tuple(each.cause.id for each in candidates))
+        else:
+            diagnosis = diagnose(candidates, context, self.knowledge.weights, request.top_k)
+        intent, rules = context.intent, self.knowledge.rules
+        quiet = inquiry is not None or diagnosis.verdict == "no_fault"
         draft = Draft(
             id=uuid.uuid4().hex,
             conversation_id=request.conversation_id or uuid.uuid4().hex,
@@ -144,10 +156,11 @@ class Pipeline:
             language=intent.language if request.language == "auto" else request.language,
             supposed=what_if(context.evidence, intent.changes, rules, self.read) if intent.changes else None,
             changes=changes,
-            printed=explain(context.evidence),
-            similar=() if healthy else shown(context.similar),
-            defects=() if healthy else self._defects(context.evidence, diagnosis),
+            printed=() if inquiry is not None else explain(context.evidence),
+            similar=() if quiet else shown(context.similar),
+            defects=() if quiet else self._defects(context.evidence, diagnosis),
             runs=self._two_runs(runs.works, context) if runs is not None else None,
+            inquiry=inquiry,
         )
         watch.lap("compose")
         return replace(draft, timings_ms=watch.laps)
@@ -198,6 +211,23 @@ class Pipeline:
         context = context_of(evidence, report, intent, hits, known, leave_out, similar, book)
         return candidates_of(hits, context, known), context
 
+    def _inquiry(self, request: Ask, turns: Sequence[Turn], message: Message, context: Context) -> Inquiry | None:
+        """What a message asks that is about no incident: it brings no failure of its own, and its files no fault."""
+        if context.intent.out_of_scope or context.intent.changes or message.relation in SHORT_RELATIONS:
+            return None
+        files = {attachment.name for attachment in request.attachments}
+        for finding in context.report.fired if files else ():
+            at_fault = finding.severity is not Severity.INFO and finding.concludes == "fault"
+            if at_fault and any(span.attachment in files for span in finding.evidence):
+                return None
+        own = self.read(request.question, request.attachments) if turns else message.evidence
+        inquiry = inquiry_of(own, context.evidence, self.knowledge.glossary)
+        if inquiry is None or inquiry.certain:
+            return inquiry
+        if turns and (not inquiry.resolved or message.relation is Relation.EXPLANATION):
+            return None  # it is about the answer above
+        return inquiry if context.intent.domain_score >= self.knowledge.weights.field else None
+
     def _with_outcome(self, turns: Sequence[Turn], top_k: int) -> tuple[Turn, ...]:
         """The turns, the last one with what it is answered; for callers that keep the conversation themselves."""
         *before, last = turns
@@ -219,3 +249,9 @@ class Pipeline:
             diff=diff_runs(works, fails, self.knowledge.mechanisms.mechanisms),
             fails=tuple(source.name for source in evidence.sources if source.name is not None),
         )
+
+
+def _of_incidents(turns: Sequence[Turn]) -> Sequence[Turn]:
+    """The turns without questions beside the incident, whose words say nothing of it; all if there are no others."""
+    incidents = tuple(turn for turn in turns if turn.verdict != "explained" or turn.attachments)
+    return incidents or turns

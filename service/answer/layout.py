@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from trainmedic.kb.model.report import Finding
-from trainmedic.service.answer import passages
+from trainmedic.service.answer import explanation, passages
 from trainmedic.service.answer.checkup import checkup
 from trainmedic.service.answer.citations import Citations
 from trainmedic.service.answer.error_messages import messages_section
@@ -94,7 +94,7 @@ class Page:
         asks = passages.asks(self.diagnosis, self.language)
         return part(asks, MAX_ASKS if self.others else len(self.diagnosis.missing))
 
-    def says(self, name: str, **values: object) -> str:
+    def says(self, name: str, /, **values: object) -> str:
         return messages(name, self.language, **values)
 
     def headed(self, name: str, sections: Sections) -> Sections:
@@ -293,6 +293,11 @@ LAYOUT: Mapping[str, Sequence[Slot]] = {
     ),
     "mechanism": (lead, because, origins, patch_related, verify, folded, cause_alone, seen, confirm),
     "faults": (lead_faults, problems, patch_faults),
+    "explained": (
+        *(explanation.lead, explanation.cards, explanation.ranges, explanation.differing),
+        *(explanation.versions, explanation.problems, explanation.pitfalls),
+    ),
+    "unexplained": (explanation.lead_unexplained, explanation.nearest),
     "open": (lead_open, seen_urgent, patch_urgent),
 }
 """By `kind_of`, between the beginning and the end."""
@@ -303,6 +308,8 @@ ENDING: Sequence[Slot] = (folded, others, asks, listed)
 def kind_of(draft: Draft, faults: Sequence[Finding]) -> str:
     """The row of `LAYOUT`. ``faults`` are those of a configuration that nobody complained about."""
     diagnosis = draft.diagnosis
+    if draft.inquiry is not None:
+        return "explained" if diagnosis.verdict == "explained" else "unexplained"
     if faults:
         return "faults"
     if diagnosis.mechanism is not None:
@@ -316,7 +323,9 @@ def kind_of(draft: Draft, faults: Sequence[Finding]) -> str:
 def composed(draft: Draft, citations: Citations) -> Sections:
     """The text without a model."""
     diagnosis, language = draft.diagnosis, citations.language
-    sections = short_reply(draft.message, diagnosis, draft.context.intent, citations.case, language)
+    sections: Sections = ()
+    if draft.inquiry is None:
+        sections = short_reply(draft.message, diagnosis, draft.context.intent, citations.case, language)
     if not sections:
         faults = passages.config_faults(diagnosis, draft.context)
         kind = kind_of(draft, faults)
@@ -324,6 +333,7 @@ def composed(draft: Draft, citations: Citations) -> Sections:
         page = Page(draft, citations, subject, passages.urgent(diagnosis) if kind == "open" else faults)
         asking = diagnosis.verdict == "need_input" and not faults
         ending = ASKING if asking else (checked, *ENDING) if diagnosis.verdict == "no_fault" else ENDING
+        ending = () if draft.inquiry is not None else ending
         slots = (*_filled(page, (*BEGINNING, changes, unchanged)), *_filled(page, LAYOUT[kind]))
         sections = fold((*slots, *_filled(page, ending)))
     if any(section.kind == "lead" for section in sections):

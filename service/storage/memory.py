@@ -124,7 +124,7 @@ class Memory:
         self, evidence: Evidence, verdict: str, causes: Sequence[str], conversation_id: str, owner: str
     ) -> Sightings | None:
         """The other conversations about the same failure; None also while the database cannot be reached."""
-        if self.history is None or verdict == "no_fault":
+        if self.history is None or verdict in ("no_fault", "explained"):
             return None
         try:
             return self.history.sightings(fingerprint(evidence, _committed(verdict, causes)), conversation_id, owner)

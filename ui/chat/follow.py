@@ -58,7 +58,7 @@ def follow_ups(
     if case is not None and answer.verdict == "answered":
         buttons += _upgrades(answer, case, t["follow_upgrade"])
         buttons.append(FollowUp(id="still", label=t["follow_still"], question=t["follow_still"]))
-    if model and answer.verdict != "no_fault" and not answer.steps:
+    if model and answer.verdict not in ("no_fault", "explained") and not answer.steps:
         buttons.append(
             FollowUp(
                 id="investigate",
