@@ -42,6 +42,15 @@ def turn_of(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a user said that came of an answer, in so many words."""
+
+    answer_id: str
+    helped: bool
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What is stored of a question beside its answer: ``sources`` are its own files, masked.
 
@@ -53,3 +62,4 @@ class Asked:
     index_id: str
     owner: str
     continues: bool
+    outcome: Outcome | None = None
