@@ -17,7 +17,7 @@ from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.patches import with_patches
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
-from trainmedic.kb.model.case import Verdict
+from trainmedic.kb.model.case import Case, Verdict
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report, Severity
@@ -29,14 +29,14 @@ from trainmedic.service.dialogue.inquiry import Inquiry, inquiry_of
 from trainmedic.service.dialogue.intent import Relation, understand
 from trainmedic.service.dialogue.query import Query, build_query
 from trainmedic.service.dialogue.request import Ask, safely_named
-from trainmedic.service.dialogue.turn import Asked, Turn
+from trainmedic.service.dialogue.turn import Asked, Outcome, Turn
 from trainmedic.service.dialogue.two_runs import of_failing_run, two_runs
 from trainmedic.service.dialogue.what_if import WhatIf, what_if
 from trainmedic.service.ranking.candidates import candidates_of, context_of, impossible_defects
 from trainmedic.service.ranking.defects import defects_beside
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
 from trainmedic.service.ranking.features import Candidate, Context, said_concepts
-from trainmedic.service.ranking.follow_up import as_it_is_now, changed, not_ruled_out
+from trainmedic.service.ranking.follow_up import as_it_is_now, changed, confirmed, first_of, ruled_out, without
 from trainmedic.service.ranking.judgement import Judgement
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.retrieve import Hit, retrieve
@@ -62,11 +62,12 @@ class ComparedRuns:
 class Draft:
     """One question with everything that an answer to it says, whoever writes the text.
 
-    ``supposed`` is what the rules say of a change that the question only supposes, ``changes`` the difference to the
-    previous answer. ``printed`` are messages of frameworks in the evidence, ``similar`` reports of others, ``defects``
-    those of the installed packages to show beside the causes, ``sightings`` how many earlier conversations
-    were about the same failure and the day of the last. ``inquiry`` is a question that is no incident. ``recalled``:
-    all stored turns could be read. ``judgement`` is a model's, which decides over the diagnosis of the program.
+    ``supposed`` is what the rules say of a change that the question only supposes, or that helped; ``helped`` is the
+    cause that this confirms. ``changes`` is the difference to the previous answer. ``printed`` are messages of
+    frameworks in the evidence, ``similar`` reports of others, ``defects`` those of the installed packages to show
+    beside the causes, ``sightings`` how many earlier conversations were about the same failure and the day of the last.
+    ``inquiry`` is a question that is no incident. ``recalled``: all stored turns could be read. ``judgement`` is a
+    model's, which decides over the diagnosis of the program.
     """
 
     id: str
@@ -79,6 +80,7 @@ class Draft:
     diagnosis: Diagnosis
     language: Literal["en", "zh"]
     supposed: WhatIf | None = None
+    helped: Case | None = None
     changes: Difference | None = None
     printed: tuple[MessageMatch, ...] = ()
     similar: tuple[SimilarThread, ...] = ()
@@ -112,7 +114,17 @@ class Draft:
             index_id=self.knowledge.index.manifest.id,
             owner=self.request.owner,
             continues=any(turn.answer_id for turn in self.message.turns),
+            outcome=self._outcome(),
         )
+
+    def _outcome(self) -> Outcome | None:
+        """What the message says that came of the answer before."""
+        last = self.message.turns[-1] if self.message.turns else None
+        relation = self.message.relation
+        tried = relation is Relation.STILL_FAILING and bool(self.message.attempts)
+        if last is None or not last.answer_id or not (tried or relation is Relation.SOLVED):
+            return None
+        return Outcome(answer_id=last.answer_id, helped=not tried, said=self.context.evidence.question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +140,17 @@ class Pipeline:
         runs = two_runs(request.question, request.attachments)
         attachments = runs.fails if runs is not None else request.attachments
         message = self.message(request.question, attachments, turns)
-        if message.relation is Relation.STILL_FAILING and not turns[-1].verdict:
+        if message.turns and not turns[-1].verdict:
             turns = self._with_outcome(turns, request.top_k)
             message = self.message(request.question, attachments, turns)
         watch.lap("parse")
-        candidates, context = self._look_up(message, watch)
-        changes = changed(message, context, turns, self.message, self.knowledge, self.read)
-        if changes is not None:
-            candidates = not_ruled_out(candidates, changes, self.knowledge)
+        applied = as_it_is_now(message, self.knowledge, self.read)
+        candidates, context = self._look_up(message, applied.evidence, watch)
+        changes = changed(message, context, turns, self.message, applied, self.knowledge, self.read)
+        out = ruled_out(message, context.report, context.evidence, self.knowledge, self.read)
+        candidates = without(candidates, (*out, *(changes.ruled_out if changes is not None else ())), self.knowledge)
+        intent, rules = context.intent, self.knowledge.rules
+        supposed, helped = None, None
         inquiry = self._inquiry(request, turns, message, context)
         if inquiry is not None:
             verdict: Verdict = "explained" if inquiry.resolved else "not_in_kb"
@@ -143,7 +158,10 @@ class Pipeline:
             inquiry = replace(inquiry, near=tuple(each.cause.id for each in candidates))
         else:
             diagnosis = diagnose(candidates, context, self.knowledge.weights, request.top_k)
-        intent, rules = context.intent, self.knowledge.rules
+            if intent.changes:
+                supposed = what_if(context.evidence, intent.changes, rules, self.read, facts=True)
+            helped = confirmed(message, diagnosis, context.evidence, supposed)
+            diagnosis = first_of(diagnosis, helped)
         quiet = inquiry is not None or diagnosis.verdict == "no_fault"
         draft = Draft(
             id=uuid.uuid4().hex,
@@ -154,7 +172,8 @@ class Pipeline:
             context=context,
             diagnosis=diagnosis,
             language=intent.language if request.language == "auto" else request.language,
-            supposed=what_if(context.evidence, intent.changes, rules, self.read) if intent.changes else None,
+            supposed=supposed,
+            helped=helped if message.relation is Relation.SOLVED else None,
             changes=changes,
             printed=() if inquiry is not None else explain(context.evidence),
             similar=() if quiet else shown(context.similar),
@@ -168,7 +187,8 @@ class Pipeline:
     def candidates(self, request: Ask) -> tuple[tuple[Candidate, ...], Context]:
         """What ranking works on for one question: the candidates and what they share."""
         attachments = of_failing_run(request.question, request.attachments)
-        return self._look_up(self.message(request.question, attachments, ()), Stopwatch())
+        message = self.message(request.question, attachments, ())
+        return self._look_up(message, message.evidence, Stopwatch())
 
     def message(self, question: str, attachments: Sequence[Attachment], turns: Sequence[Turn]) -> Message:
         return message_of(question, attachments, turns, self.knowledge.glossary, self.read)
@@ -188,9 +208,8 @@ class Pipeline:
             query, known.index, known.embedder, top_k=CANDIDATES, cases=known.published, leave_out=leave_out
         )
 
-    def _look_up(self, message: Message, watch: Stopwatch) -> tuple[tuple[Candidate, ...], Context]:
+    def _look_up(self, message: Message, evidence: Evidence, watch: Stopwatch) -> tuple[tuple[Candidate, ...], Context]:
         known = self.knowledge
-        evidence = as_it_is_now(message, known, self.read)
         intent = understand(
             message.question,
             evidence,
@@ -231,7 +250,9 @@ class Pipeline:
     def _with_outcome(self, turns: Sequence[Turn], top_k: int) -> tuple[Turn, ...]:
         """The turns, the last one with what it is answered; for callers that keep the conversation themselves."""
         *before, last = turns
-        candidates, context = self._look_up(self.message(last.question, last.attachments, before), Stopwatch())
+        message = self.message(last.question, last.attachments, before)
+        evidence = as_it_is_now(message, self.knowledge, self.read).evidence
+        candidates, context = self._look_up(message, evidence, Stopwatch())
         diagnosis = diagnose(candidates, context, self.knowledge.weights, top_k)
         causes = tuple(cause.case.id for cause in diagnosis.causes)
         return (*before, replace(last, verdict=diagnosis.verdict, causes=causes))

@@ -15,7 +15,7 @@ from trainmedic.service.answer import explanation, passages
 from trainmedic.service.answer.checkup import checkup
 from trainmedic.service.answer.citations import Citations
 from trainmedic.service.answer.error_messages import messages_section
-from trainmedic.service.answer.follow_up import changes_section, short_reply
+from trainmedic.service.answer.follow_up import changes_section, held, holds, short_reply
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.passages import CAUSE_WORDS, Sections, cited, headed, hidden, listing, plain
 from trainmedic.service.answer.run_diff import differences
@@ -117,21 +117,15 @@ def receipt(page: Page) -> Sections:
 
 
 def supposed(page: Page) -> Sections:
-    effects, causes = page.draft.supposed, page.diagnosis.causes
-    if effects is None:
+    effects = page.draft.supposed
+    if effects is None or page.draft.helped is not None:
         return ()
-    section = supposition(effects, causes[0] if causes else None, page.citations.effect, page.language)
+    section = supposition(effects, page.diagnosis, page.context, page.citations)
     return (section,) if section.body else ()
 
 
 def changes(page: Page) -> Sections:
-    made = page.draft.changes
-    return changes_section(made, page.citations.rule, page.language) if made is not None else ()
-
-
-def unchanged(page: Page) -> Sections:
-    name = "unchanged" if page.draft.supposed is None else "unchanged_as_is"
-    return (Section(kind="unchanged", body=page.says(name)),) if repeats(page.draft) else ()
+    return changes_section(page.draft, page.citations)
 
 
 def lead(page: Page) -> Sections:
@@ -285,8 +279,6 @@ LAYOUT: Mapping[str, Sequence[Slot]] = {
         *(folded, cause, seen, full_fix, patch_unproven, refuted, confirm),
     ),
     "healthy": (lead, grade, because, folded, cause, seen, whole_fix, patch_unproven, refuted, whole_confirm),
-    "brief_cause": (lead, confidence, fix),
-    "brief_healthy": (lead, grade),
     "likely": (
         *(lead_open, likely, because, fix, verify),
         *(folded, cause_alone, seen, full_fix, patch_unproven, confirm, refuted),
@@ -316,8 +308,7 @@ def kind_of(draft: Draft, faults: Sequence[Finding]) -> str:
         return "mechanism"
     if diagnosis.lead is None:
         return "likely" if diagnosis.likely is not None else "open"
-    kind = "healthy" if diagnosis.verdict == "no_fault" else "cause"
-    return f"brief_{kind}" if draft.supposed is not None and repeats(draft) else kind
+    return "healthy" if diagnosis.verdict == "no_fault" else "cause"
 
 
 def composed(draft: Draft, citations: Citations) -> Sections:
@@ -325,7 +316,16 @@ def composed(draft: Draft, citations: Citations) -> Sections:
     diagnosis, language = draft.diagnosis, citations.language
     sections: Sections = ()
     if draft.inquiry is None:
-        sections = short_reply(draft.message, diagnosis, draft.context.intent, citations.case, language)
+        sections = short_reply(draft, citations)
+        shown = draft.changes.shown if draft.changes is not None else None
+        over = shown is not None and not shown.now
+        if not sections and (over or holds(draft)):
+            page, read = Page(draft, citations), draft.context.evidence.receipt
+            first: Sequence[Slot] = BEGINNING if draft.request.attachments or read.masked else (supposed,)
+            told = tuple(_filled(page, (*first, changes)))
+            if not any(section.kind != "receipt" for section in told):
+                told = (*told, Section(kind="reply", body=page.says("nothing_new")))
+            return (*told, *(() if over else held(draft, citations)))
     if not sections:
         faults = passages.config_faults(diagnosis, draft.context)
         kind = kind_of(draft, faults)
@@ -334,26 +334,12 @@ def composed(draft: Draft, citations: Citations) -> Sections:
         asking = diagnosis.verdict == "need_input" and not faults
         ending = ASKING if asking else (checked, *ENDING) if diagnosis.verdict == "no_fault" else ENDING
         ending = () if draft.inquiry is not None else ending
-        slots = (*_filled(page, (*BEGINNING, changes, unchanged)), *_filled(page, LAYOUT[kind]))
+        slots = (*_filled(page, (*BEGINNING, changes)), *_filled(page, LAYOUT[kind]))
         sections = fold((*slots, *_filled(page, ending)))
     if any(section.kind == "lead" for section in sections):
         sections = _with_messages(sections, draft, citations)
         sections = (*sections, *similar_section(draft.similar, language))
     return _with_differences(sections, draft, language)
-
-
-def repeats(draft: Draft) -> bool:
-    """Whether the previous answer had the same verdict and first cause, and this message adds no new evidence."""
-    turns, diagnosis, evidence = draft.message.turns, draft.diagnosis, draft.context.evidence
-    if draft.changes is not None or not turns or not diagnosis.causes:
-        return False
-    spans = [option.span for option in evidence.run.options]
-    spans += [row.span for row in evidence.rows]
-    spans += [trace.span for trace in evidence.tracebacks]
-    if any(span.attachment is None for span in spans):
-        return False
-    previous = turns[-1]
-    return previous.verdict == diagnosis.verdict and previous.causes[:1] == (diagnosis.causes[0].case.id,)
 
 
 def _filled(page: Page, slots: Sequence[Slot]) -> Iterator[Section]:

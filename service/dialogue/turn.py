@@ -46,6 +46,15 @@ def turn_of(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a user said that came of an answer, in so many words."""
+
+    answer_id: str
+    helped: bool
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What is stored of a question beside its answer: ``sources`` are its own files, masked.
 
@@ -57,3 +66,4 @@ class Asked:
     index_id: str
     owner: str
     continues: bool
+    outcome: Outcome | None = None
