@@ -46,7 +46,6 @@ class Told(NamedTuple):
     more_fix: Sections
     verify: Sections
     confirm: Sections
-    seen: Sequence[Finding]
 
 
 class Page:
@@ -60,7 +59,9 @@ class Page:
         self.diagnosis, self.context, self.language = draft.diagnosis, draft.context, citations.language
         self.subject = subject
         self.proofs = [f for f in self.context.report.fired if subject is not None and f in subject.findings]
-        self.unproven = [f for f in self.diagnosis.related if f not in self.proofs]
+        self.own = self.diagnosis.own(subject)
+        related = [f for f in self.diagnosis.related if f in self.own or (f.symptoms and not passages.has_patch(f))]
+        self.told_of = tuple(dict.fromkeys((*self.proofs, *related)))
 
     @property
     def cause(self) -> Cause:
@@ -75,15 +76,14 @@ class Page:
             marker = citations.mechanism(mechanism)
             head, rest = split(mechanism.section("cause", language), CAUSE_WORDS)
             verified = passages.verify(mechanism.section("confirm", language), marker, language)
-            related, because, why = self.diagnosis.related, cited("because", head, marker), cited("cause", rest, marker)
-            return Told(mechanism.title.get(language), marker, because, why, (), (), (), *verified, related)
+            because, why = cited("because", head, marker), cited("cause", rest, marker)
+            return Told(mechanism.title.get(language), marker, because, why, (), (), (), *verified)
         case = self.cause.case
         marker = citations.case(case)
         because, why, said = passages.because(case, self.proofs, citations)
-        fixed = passages.fix(case, self.proofs, self.context, marker, citations)
+        fixed = passages.fix(case, self.own, self.context, marker, citations)
         verified = passages.verify(case.section("confirm", language), marker, language)
-        seen = (*self.proofs, *self.unproven)
-        return Told(case.title.get(language), marker, because, why, said, *fixed, *verified, seen)
+        return Told(case.title.get(language), marker, because, why, said, *fixed, *verified)
 
     @cached_property
     def others(self) -> Sections:
@@ -102,7 +102,8 @@ class Page:
         return headed(name, sections, self.language)
 
     def patch(self, findings: Sequence[Finding], most: int = 1, *, words: bool = True) -> Sections:
-        return self.headed("patch", passages.patch(findings, self.context, self.citations, most, words=words))
+        sections = passages.patch(findings, self.context, self.citations, most, words=words)
+        return self.headed("patch" if any(section.kind == "diff" for section in sections) else "fix", sections)
 
     def seen(self, findings: Sequence[Finding], *, fixes: bool = False) -> Sections:
         return self.headed("seen", passages.seen("seen", findings, self.citations, fixes=fixes))
@@ -196,7 +197,7 @@ def cause_alone(page: Page) -> Sections:
 
 
 def seen(page: Page) -> Sections:
-    return page.seen([f for f in page.told.seen if f not in page.told.said])
+    return page.seen([f for f in page.told_of if f not in page.told.said])
 
 
 def seen_urgent(page: Page) -> Sections:
@@ -216,20 +217,12 @@ def whole_fix(page: Page) -> Sections:
     return page.headed("fix_full", (*page.told.fix, *page.told.more_fix))
 
 
-def patch_unproven(page: Page) -> Sections:
-    return page.patch(page.unproven)
-
-
-def patch_related(page: Page) -> Sections:
-    return page.patch(page.diagnosis.related)
+def patch_own(page: Page) -> Sections:
+    return page.patch(page.own)
 
 
 def patch_urgent(page: Page) -> Sections:
     return page.patch(page.urgent, words=False)
-
-
-def patch_proofs(page: Page) -> Sections:
-    return page.patch(page.proofs)
 
 
 def patch_faults(page: Page) -> Sections:
@@ -279,7 +272,9 @@ def others(page: Page) -> Sections:
 
 
 def listed(page: Page) -> Sections:
-    return passages.listed(page.diagnosis, page.context, page.subject, page.citations, page.urgent)
+    about = page.subject is not None or page.diagnosis.mechanism is not None
+    shown = (*page.urgent, *(page.told_of if about else ()))
+    return passages.listed(page.diagnosis, page.context, page.citations, shown)
 
 
 def folded(page: Page) -> Sections:
@@ -291,23 +286,23 @@ BEGINNING: Sequence[Slot] = (receipt, supposed)
 LAYOUT: Mapping[str, Sequence[Slot]] = {
     "cause": (
         *(lead, confidence, because, fix, verify),
-        *(folded, cause, seen, full_fix, patch_unproven, refuted, confirm),
+        *(folded, cause, seen, full_fix, refuted, confirm),
     ),
-    "healthy": (lead, grade, because, folded, cause, seen, whole_fix, patch_unproven, refuted, whole_confirm),
+    "healthy": (lead, grade, because, folded, cause, seen, whole_fix, refuted, whole_confirm),
     "brief_cause": (lead, confidence, fix),
     "brief_healthy": (lead, grade),
     "likely": (
         *(lead_open, likely, because, fix, verify),
-        *(folded, cause_alone, seen, full_fix, patch_unproven, confirm, refuted),
+        *(folded, cause_alone, seen, full_fix, confirm, refuted),
     ),
-    "mechanism": (lead, because, origins, patch_related, verify, folded, cause_alone, seen, confirm),
+    "mechanism": (lead, because, origins, patch_own, verify, folded, cause_alone, seen, confirm),
     "faults": (lead_faults, problems, patch_faults),
     "open": (lead_open, seen_urgent, patch_urgent),
 }
 """By `kind_of`, between the beginning and the end."""
 ASKING: Sequence[Slot] = (first_asks, others, folded, more_asks, listed)
 ENDING: Sequence[Slot] = (folded, others, asks, listed)
-WRITTEN: Sequence[Slot] = (names, patch_proofs, folded, patch_unproven, others, asks, listed)
+WRITTEN: Sequence[Slot] = (names, patch_own, folded, others, asks, listed)
 """After a model's explanation of the first cause."""
 
 

@@ -268,12 +268,13 @@ def names(case: Case, context: Context, language: str) -> Sections:
 def patch(
     fired: Sequence[Finding], context: Context, citations: Citations, most: int = 1, *, words: bool = True
 ) -> Sections:
-    """The first fixes, those before others that edit the user's own text: each diff before what it is in ``words``."""
+    """The first repairs, those that edit the user's own text before others: each diff, then what it is in ``words``."""
     sections: list[Section] = []
-    fixable = sorted((f for f in fired if f.fixes), key=lambda f: not any(fix.patch for fix in f.fixes))
+    repairing = (f for f in fired if f.fixes and all(fix.repairs for fix in f.fixes))
+    fixable = sorted(repairing, key=lambda f: not any(fix.patch for fix in f.fixes))
     for finding in fixable[:most]:
         view = finding_view(finding, citations.language)
-        sections += diff(view.patch, view.clears, view.appears, context, citations) if view.patch else ()
+        sections += diff(view.patch, view.clears, view.appears, context, citations)
         sections += plain("change", _in_words(finding.fixes, citations.language)) if words else ()
     return tuple(sections)
 
@@ -292,10 +293,30 @@ def _in_words(fixes: Sequence[Fix], language: str, most: int = CHANGE_WORDS) -> 
     return in_words([fixes[number] for number in chosen], language)
 
 
-def diff(patch: str, clears: Sequence[str], appears: Sequence[str], context: Context, citations: Citations) -> Sections:
+def also_patched(finding: Finding, context: Context, citations: Citations) -> Sections:
+    """The patch of a finding that the answer is not about, behind what it changes."""
+    view, marker = finding_view(finding, citations.language), citations.rule(finding)
+    change = cited("change", _in_words(finding.fixes, citations.language), marker)
+    return (*change, *diff(view.patch, view.clears, view.appears, context, citations, "patch_aside"))
+
+
+def has_patch(finding: Finding) -> bool:
+    return any(fix.patch for fix in finding.fixes)
+
+
+def diff(
+    patch: str | None,
+    clears: Sequence[str],
+    appears: Sequence[str],
+    context: Context,
+    citations: Citations,
+    cleared: str = "patch",
+) -> Sections:
     """A fenced diff, and what the rules say once it is applied."""
+    if not patch:
+        return ()
     language, titles = citations.language, context.report.titles
-    note = messages("patch", language, count=len(clears)) if clears else ""
+    note = messages(cleared, language, count=len(clears)) if clears else ""
     markers = {rule: citations.rule_page(rule, titles[rule]) for rule in appears if rule in titles}
     if markers:
         named = [f"{titles[rule].get(language)} [{marker}]" for rule, marker in markers.items()]
@@ -359,14 +380,12 @@ def asks(diagnosis: Diagnosis, language: str) -> Sections:
     return headed(name, listing("ask", items, (), body), language)
 
 
-def listed(
-    diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations, shown: Sequence[Finding] = ()
-) -> Sections:
-    """The findings that no section before shows."""
-    if lead is not None or diagnosis.mechanism is not None:
-        shown = (*shown, *diagnosis.related, *(lead.findings if lead is not None else ()))
+def listed(diagnosis: Diagnosis, context: Context, citations: Citations, shown: Sequence[Finding] = ()) -> Sections:
+    """The findings that no section before shows, and the patch of each that has one."""
     others = [f for f in diagnosis.findings or context.report.fired if f not in shown]
-    return headed("listed", seen("listed", others, citations), citations.language)
+    patched = [group[0] for group in grouped(others) if has_patch(group[0])]
+    patches = (section for finding in patched for section in also_patched(finding, context, citations))
+    return headed("listed", (*seen("listed", others, citations), *patches), citations.language)
 
 
 def hidden(sections: Iterable[Section]) -> Sections:

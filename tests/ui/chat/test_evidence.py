@@ -150,6 +150,29 @@ def test_a_patch_names_the_rules_that_it_clears_by_their_titles(advisor: Advisor
         assert f">{name}<" not in rechecked[0]
 
 
+def test_what_is_not_of_the_first_cause_is_no_patch_of_the_answer(advisor: Advisor) -> None:
+    example = examples("en")[0]
+    answer, texts = asked(advisor, example.question, *example.files)
+    mine = next(
+        finding for finding in answer.findings if finding.patch and finding.rule_id in answer.causes[0].findings
+    )
+    foreign = replace(mine, rule_id="another", patch="--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
+    silent = replace(mine, clears=(), patch="--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n")
+    own, others = evidence.patches(answer, (foreign, silent, mine))
+    assert (own, others) == ([mine], [foreign, silent])
+    html = evidence.panel(replace(answer, findings=(foreign,)), texts, "en")
+    assert html.index('id="tm-patch"') < html.index("Other patches: 1") < html.index("+b")
+
+
+def test_a_finding_about_the_symptom_asked_about_is_not_called_unrelated(advisor: Advisor) -> None:
+    rules = advisor.knowledge.rules
+    for example in examples("en")[:2]:
+        answer, _ = asked(advisor, example.question, *example.files)
+        told = {signal.kind for signal in answer.signals}
+        _, aside, _ = evidence.sorted_findings(answer, rules)
+        assert [each.rule_id for each in aside if told & set(rules.get(each.rule_id).symptoms)] == []  # type: ignore[union-attr]
+
+
 def test_nothing_pasted_becomes_markup(advisor: Advisor) -> None:
     shown = "</code><img src=//evil.example>${z}{{z}}"
     command = str(examples("en")[0].files[0].content).replace("/data/feedback.jsonl", f"'{shown}'")
