@@ -16,6 +16,7 @@ from trainmedic.service.answer.differential import differential_view
 from trainmedic.service.answer.error_messages import message_view
 from trainmedic.service.answer.follow_up import changes_view
 from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.refutations import refutations_of
 from trainmedic.service.answer.run_diff import two_runs_view
 from trainmedic.service.answer.schema import (
     Answer,
@@ -145,7 +146,9 @@ def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
             evidence_grade=cause.case.evidence,
             cases=(cause.case.id, *cause.case.related),
             findings=tuple(sorted({f.rule_id for f in cause.findings if f.status is Status.FIRED})),
-            refutations=tuple(project(RefutationView, item, language) for item in cause.case.refutations),
+            refutations=tuple(
+                project(RefutationView, item, language) for item in refutations_of(cause.case, diagnosis.findings)
+            ),
             why=tuple(name for name, value in cause.features.items() if value > 0),
             level=cause.case.level,
             mechanism=_mechanism_of(cause, diagnosis, language),

@@ -240,7 +240,9 @@ def names(page: Page) -> Sections:
 
 
 def refuted(page: Page) -> Sections:
-    return page.headed("refuted", passages.refuted(page.cause.case, page.told.marker, page.language))
+    return page.headed(
+        "refuted", passages.refuted(page.cause.case, page.diagnosis.findings, page.told.marker, page.language)
+    )
 
 
 def confirm(page: Page) -> Sections:

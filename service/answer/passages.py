@@ -17,6 +17,7 @@ from trainmedic.service.answer.differential import Reasons, Tree
 from trainmedic.service.answer.fix_text import concerning, without_diffs
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.option_names import other_names
+from trainmedic.service.answer.refutations import refutations_of
 from trainmedic.service.answer.schema import Section, StatementView
 from trainmedic.service.answer.text import split, word_count
 from trainmedic.service.answer.views import finding_view, grouped, in_words, joined, merged_evidence
@@ -218,10 +219,12 @@ def confidence(cause: Cause, language: str, *, answered: bool = False) -> str:
     return messages("sure", language, confidence=confidence, grade=grade)
 
 
-def refuted(case: Case, marker: int, language: str) -> Sections:
+def refuted(case: Case, fired: Sequence[Finding], marker: int, language: str) -> Sections:
+    """What does not help, unless a rule that fired recommends the same."""
     stop = "。" if language == "zh" else "."
     items = [
-        f"**{r.claim.get(language).rstrip('.。')}{stop}** {r.why.get(language)} [{marker}]" for r in case.refutations
+        f"**{r.claim.get(language).rstrip('.。')}{stop}** {r.why.get(language)} [{marker}]"
+        for r in refutations_of(case, fired)
     ]
     return listing("refuted", items, [marker])
 
