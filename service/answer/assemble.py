@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Missing, Status
 from trainmedic.kb.model.report_view import MissingView
 from trainmedic.kb.projection import project
@@ -16,6 +17,7 @@ from trainmedic.service.answer.differential import differential_view
 from trainmedic.service.answer.error_messages import message_view
 from trainmedic.service.answer.follow_up import changes_view
 from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.option_names import in_dialect
 from trainmedic.service.answer.refutations import refutations_of
 from trainmedic.service.answer.run_diff import two_runs_view
 from trainmedic.service.answer.schema import (
@@ -72,7 +74,7 @@ def assemble(draft: Draft, written: Written | None = None) -> Answer:
         model=written.model if written.text else None,
         answer=markdown(sections),
         sections=sections,
-        causes=cause_views(diagnosis, language),
+        causes=cause_views(diagnosis, language, evidence),
         findings=tuple(finding_view(finding, language) for finding in report.findings),
         citations=citations.all(),
         differential=differential_view(diagnosis, context, language),
@@ -133,14 +135,14 @@ def _sightings(draft: Draft) -> SightingsView | None:
     return SightingsView(count=count, last=last)
 
 
-def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
+def cause_views(diagnosis: Diagnosis, language: str, evidence: Evidence) -> tuple[CauseView, ...]:
     return tuple(
         CauseView(
             rank=rank,
             case_id=cause.case.id,
             title=cause.case.title.get(language),
             cause=plain_text(cause.case.section("cause", language)),
-            fix=plain_text(fix_of(cause, diagnosis, language)),
+            fix=plain_text(in_dialect(fix_of(cause, diagnosis, language), cause.case, evidence, language)),
             confidence=cause.confidence,
             score=round(cause.probability, 4),
             evidence_grade=cause.case.evidence,

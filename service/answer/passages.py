@@ -16,7 +16,7 @@ from trainmedic.service.answer.citations import Citations, place, quote, shown_n
 from trainmedic.service.answer.differential import Reasons, Tree
 from trainmedic.service.answer.fix_text import concerning, without_diffs
 from trainmedic.service.answer.messages import messages
-from trainmedic.service.answer.option_names import other_names
+from trainmedic.service.answer.option_names import in_dialect, other_names
 from trainmedic.service.answer.refutations import refutations_of
 from trainmedic.service.answer.schema import Section, StatementView
 from trainmedic.service.answer.text import split, word_count
@@ -245,20 +245,22 @@ def fix(
     What the case says for other releases and frameworks than the run's comes last.
     """
     language = citations.language
-    text, elsewhere = concerning(case.section("fix", language), case, context.evidence)
+    whole = in_dialect(case.section("fix", language), case, context.evidence, language)
+    text, elsewhere = concerning(whole, case, context.evidence)
     other = cited("fix", elsewhere, marker)
     change = patch(proofs, context, citations)
     if change:
         if any(section.kind == "diff" for section in change):
             text = without_diffs(text)
-        return change, (*cited("fix", text, marker), *names(case, context, language), *other)
+        return change, (*cited("fix", text, marker), *other)
     head, rest = split(text, FIX_WORDS)
-    return (*cited("fix", head, marker), *names(case, context, language)), (*cited("fix", rest, marker), *other)
+    return cited("fix", head, marker), (*cited("fix", rest, marker), *other)
 
 
 def _fix_here(case: Case, context: Context, language: str) -> str:
-    """A case's fix without what it says for other releases and frameworks."""
-    return concerning(case.section("fix", language), case, context.evidence)[0]
+    """A case's fix in the words of the user's framework, without what it says for other releases and frameworks."""
+    text = in_dialect(case.section("fix", language), case, context.evidence, language)
+    return concerning(text, case, context.evidence)[0]
 
 
 def names(case: Case, context: Context, language: str) -> Sections:

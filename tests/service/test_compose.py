@@ -110,7 +110,7 @@ def test_a_quoted_backtick_cannot_end_the_quotation() -> None:
 
 def test_causes_on_the_wire_are_plain_text() -> None:
     shared = context(evidence("loss_nan"), finding())
-    (view, *_) = cause_views(diagnose([scored(case())], shared, WEIGHTS), "en")
+    (view, *_) = cause_views(diagnose([scored(case())], shared, WEIGHTS), "en", shared.evidence)
     assert (view.rank, view.case_id, view.findings) == (1, "case-a", ("rule-a",))
     assert view.refutations[0].claim == "lower the LR"
 
@@ -118,7 +118,7 @@ def test_causes_on_the_wire_are_plain_text() -> None:
 def test_a_finding_that_could_not_be_decided_is_not_evidence() -> None:
     unsure = finding(status=Status.CANNOT_TELL)
     shared = context(evidence("loss_nan"), unsure)
-    (view, *_) = cause_views(diagnose([scored(case())], shared, WEIGHTS), "en")
+    (view, *_) = cause_views(diagnose([scored(case())], shared, WEIGHTS), "en", shared.evidence)
     assert view.findings == ()
 
 

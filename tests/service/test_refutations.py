@@ -48,7 +48,7 @@ def test_a_refutation_disappears_where_a_fired_rule_recommends_the_same() -> Non
     for fix, left in ((words, ["Raise the learning rate."]), (edit, ["Raise the learning rate."]), (opposite, None)):
         shared = context(evidence("loss_nan"), finding(fixes=(fix,)))
         diagnosis = diagnose([scored(refuted)], shared, WEIGHTS)
-        (view,) = cause_views(diagnosis, "en")
+        (view,) = cause_views(diagnosis, "en", shared.evidence)
         expected = left or [each.claim.en for each in refuted.refutations]
         assert [each.claim for each in view.refutations] == expected
         text, _ = text_of(diagnosis, shared)
