@@ -26,6 +26,7 @@ from trainmedic.kb.threads.thread import SimilarThread
 from trainmedic.service.dialogue.conversation import Message, message_of
 from trainmedic.service.dialogue.difference import Difference
 from trainmedic.service.dialogue.intent import Relation, understand
+from trainmedic.service.dialogue.proposal import Proposal, proposal
 from trainmedic.service.dialogue.query import Query, build_query
 from trainmedic.service.dialogue.request import Ask, safely_named
 from trainmedic.service.dialogue.turn import Asked, Turn
@@ -59,10 +60,11 @@ class ComparedRuns:
 class Draft:
     """One question with everything that an answer to it says, whoever writes the text.
 
-    ``supposed`` is what the rules say of a change that the question only supposes, ``changes`` the difference to the
-    previous answer. ``printed`` are messages of frameworks in the evidence, ``similar`` reports of others, ``defects``
-    those of the installed packages to show beside the causes, ``sightings`` how many earlier conversations
-    were about the same failure and the day of the last. ``recalled``: all stored turns could be read.
+    ``supposed`` is what the rules say of a change that the question only supposes, ``proposal`` the fix of the first
+    cause in the user's own files, ``changes`` the difference to the previous answer. ``printed`` are messages of
+    frameworks in the evidence, ``similar`` reports of others, ``defects`` those of the installed packages to show
+    beside the causes, ``sightings`` how many earlier conversations were about the same failure and the day of the
+    last. ``recalled``: all stored turns could be read.
     """
 
     id: str
@@ -75,6 +77,7 @@ class Draft:
     diagnosis: Diagnosis
     language: Literal["en", "zh"]
     supposed: WhatIf | None = None
+    proposal: Proposal | None = None
     changes: Difference | None = None
     printed: tuple[MessageMatch, ...] = ()
     similar: tuple[SimilarThread, ...] = ()
@@ -150,6 +153,7 @@ class Pipeline:
             diagnosis=diagnosis,
             language=intent.language if request.language == "auto" else request.language,
             supposed=what_if(context.evidence, intent.changes, rules, self.read) if intent.changes else None,
+            proposal=self._proposal(diagnosis, context),
             changes=changes,
             printed=explain(context.evidence),
             similar=() if healthy else shown(context.similar),
@@ -213,6 +217,15 @@ class Pipeline:
         diagnosis = diagnose(candidates, context, self.knowledge.weights, top_k)
         causes = tuple(cause.case.id for cause in diagnosis.causes)
         return (*before, replace(last, verdict=diagnosis.verdict, causes=causes))
+
+    def _proposal(self, diagnosis: Diagnosis, context: Context) -> Proposal | None:
+        """The fix of the cause that is named, unless a rule of its own has a patch."""
+        cause = diagnosis.lead or diagnosis.likely
+        if cause is None or cause.case.kind != "fault":
+            return None
+        if any(fix.patch and fix.repairs for finding in diagnosis.own(cause) for fix in finding.fixes):
+            return None
+        return proposal(cause.case, context.evidence, self.knowledge.rules, self.read)
 
     def _defects(self, evidence: Evidence, diagnosis: Diagnosis) -> tuple[DefectMatch, ...]:
         beliefs = (diagnosis.differential.belief(cause) for cause in diagnosis.causes)

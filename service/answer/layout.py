@@ -81,9 +81,18 @@ class Page:
         case = self.cause.case
         marker = citations.case(case)
         because, why, said = passages.because(case, self.proofs, citations)
-        fixed = passages.fix(case, self.own, self.context, marker, citations)
+        change = passages.patch(self.own, self.context, citations)
+        fixed = passages.fix(case, change, self.proposed, self.context, marker, citations)
         verified = passages.verify(case.section("confirm", language), marker, language)
         return Told(case.title.get(language), marker, because, why, said, *fixed, *verified)
+
+    @cached_property
+    def proposed(self) -> Sections:
+        """The fix of the cause in the user's own files, if it can be made there."""
+        proposal, subject = self.draft.proposal, self.subject
+        if proposal is None or subject is None or proposal.case != subject.case.id:
+            return ()
+        return passages.proposed(proposal.effects, self.context, self.citations)
 
     @cached_property
     def others(self) -> Sections:
@@ -102,7 +111,12 @@ class Page:
         return headed(name, sections, self.language)
 
     def patch(self, findings: Sequence[Finding], most: int = 1, *, words: bool = True) -> Sections:
-        sections = passages.patch(findings, self.context, self.citations, most, words=words)
+        return self._patch(passages.patch(findings, self.context, self.citations, most, words=words))
+
+    def patch_own(self) -> Sections:
+        return self._patch((*self.proposed, *passages.patch(self.own, self.context, self.citations)))
+
+    def _patch(self, sections: Sections) -> Sections:
         return self.headed("patch" if any(section.kind == "diff" for section in sections) else "fix", sections)
 
     def seen(self, findings: Sequence[Finding], *, fixes: bool = False) -> Sections:
@@ -218,7 +232,7 @@ def whole_fix(page: Page) -> Sections:
 
 
 def patch_own(page: Page) -> Sections:
-    return page.patch(page.own)
+    return page.patch_own()
 
 
 def patch_urgent(page: Page) -> Sections:
@@ -231,7 +245,8 @@ def patch_faults(page: Page) -> Sections:
     if repair is None or not repair.patch:
         return page.patch(page.urgent, len(page.urgent), words=False)
     note = page.says("one_patch", count=len(grouped(page.urgent)))
-    diff = passages.diff(repair.patch, repair.clears, repair.appears, page.context, page.citations)
+    cleared = passages.cleared("patch", repair, page.citations)
+    diff = passages.diff(repair.patch, cleared, repair.appears, page.context, page.citations)
     return page.headed("patch", (*plain("change", note), *diff))
 
 

@@ -148,8 +148,9 @@ def _there(written: str, dialect: Dialect, renames: Mapping[str, str]) -> str | 
     if specs()[setting].kind == "any":
         return written
     if name not in renames:
-        own = any(key.fits(dialect.algorithm) for key in specs()[setting].keys(dialect.framework))
-        return written if own or dialect.has(name) is not False else None
+        keys = [key for key in specs()[setting].keys(dialect.framework) if key.fits(dialect.algorithm)]
+        has_it = any(dialect.has(known) is not False for known in (name, *(key.key for key in keys)))
+        return written if has_it else None
     key = renames[name]
     raw = _value_there(setting, match["value"], key, dialect)
     if raw is None:

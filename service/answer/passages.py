@@ -10,7 +10,7 @@ from trainmedic.kb.fences import fence_around
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Receipt
 from trainmedic.kb.model.report import Finding, Fix, Severity
-from trainmedic.kb.model.report_view import MissingView
+from trainmedic.kb.model.report_view import FindingView, MissingView
 from trainmedic.kb.projection import project
 from trainmedic.service.answer.citations import Citations, place, quote, shown_name
 from trainmedic.service.answer.differential import Reasons, Tree
@@ -21,6 +21,7 @@ from trainmedic.service.answer.refutations import refutations_of
 from trainmedic.service.answer.schema import Section, StatementView
 from trainmedic.service.answer.text import split, word_count
 from trainmedic.service.answer.views import finding_view, grouped, in_words, joined, merged_evidence
+from trainmedic.service.dialogue.what_if import WhatIf
 from trainmedic.service.ranking.diagnose import Diagnosis, complaint, nothing_readable, unread_log
 from trainmedic.service.ranking.features import Context
 from trainmedic.service.ranking.inference import Cause, MechanismBelief
@@ -238,9 +239,9 @@ def _marked(text: str, marker: int) -> str:
 
 
 def fix(
-    case: Case, proofs: Sequence[Finding], context: Context, marker: int, citations: Citations
+    case: Case, change: Sections, diffs: Sections, context: Context, marker: int, citations: Citations
 ) -> tuple[Sections, Sections]:
-    """The change of the rules that fired with its diff, else the beginning of the case's; then the rest of the text.
+    """The ``change`` of the rules that fired, else ``diffs`` and the beginning of the case's text; then its rest.
 
     What the case says for other releases and frameworks than the run's comes last.
     """
@@ -248,13 +249,12 @@ def fix(
     whole = in_dialect(case.section("fix", language), case, context.evidence, language)
     text, elsewhere = concerning(whole, case, context.evidence)
     other = cited("fix", elsewhere, marker)
-    change = patch(proofs, context, citations)
+    if any(section.kind == "diff" for section in (*change, *diffs)):
+        text = without_diffs(text)
     if change:
-        if any(section.kind == "diff" for section in change):
-            text = without_diffs(text)
-        return change, (*cited("fix", text, marker), *other)
+        return (*diffs, *change), (*cited("fix", text, marker), *other)
     head, rest = split(text, FIX_WORDS)
-    return cited("fix", head, marker), (*cited("fix", rest, marker), *other)
+    return (*diffs, *cited("fix", head, marker)), (*cited("fix", rest, marker), *other)
 
 
 def _fix_here(case: Case, context: Context, language: str) -> str:
@@ -279,7 +279,7 @@ def patch(
     fixable = sorted(repairing, key=lambda f: not any(fix.patch for fix in f.fixes))
     for finding in fixable[:most]:
         view = finding_view(finding, citations.language)
-        sections += diff(view.patch, view.clears, view.appears, context, citations)
+        sections += diff(view.patch, cleared("patch", view, citations), view.appears, context, citations)
         sections += plain("change", _in_words(finding.fixes, citations.language)) if words else ()
     return tuple(sections)
 
@@ -302,26 +302,28 @@ def also_patched(finding: Finding, context: Context, citations: Citations) -> Se
     """The patch of a finding that the answer is not about, behind what it changes."""
     view, marker = finding_view(finding, citations.language), citations.rule(finding)
     change = cited("change", _in_words(finding.fixes, citations.language), marker)
-    return (*change, *diff(view.patch, view.clears, view.appears, context, citations, "patch_aside"))
+    return (*change, *diff(view.patch, cleared("patch_aside", view, citations), view.appears, context, citations))
 
 
 def has_patch(finding: Finding) -> bool:
     return any(fix.patch for fix in finding.fixes)
 
 
-def diff(
-    patch: str | None,
-    clears: Sequence[str],
-    appears: Sequence[str],
-    context: Context,
-    citations: Citations,
-    cleared: str = "patch",
-) -> Sections:
+def cleared(name: str, fixed: FindingView | Fix | WhatIf, citations: Citations) -> str:
+    return messages(name, citations.language, count=len(fixed.clears)) if fixed.clears else ""
+
+
+def proposed(effects: WhatIf, context: Context, citations: Citations) -> Sections:
+    """The fix of a cause in the user's own files, with which the rules find nothing new."""
+    note = cleared("patch_aside", effects, citations) or messages("proposed", citations.language)
+    return diff(effects.patch, note, (), context, citations)
+
+
+def diff(patch: str | None, note: str, appears: Sequence[str], context: Context, citations: Citations) -> Sections:
     """A fenced diff, and what the rules say once it is applied."""
     if not patch:
         return ()
     language, titles = citations.language, context.report.titles
-    note = messages(cleared, language, count=len(clears)) if clears else ""
     markers = {rule: citations.rule_page(rule, titles[rule]) for rule in appears if rule in titles}
     if markers:
         named = [f"{titles[rule].get(language)} [{marker}]" for rule, marker in markers.items()]

@@ -74,7 +74,7 @@ def test_only_a_patch_that_belongs_to_the_cause_stands_under_it(repairs: bool) -
     assert "rule-b says so" in aside
     assert "save more" in aside
     assert "the problem is gone" not in text
-    assert ("this finding is gone" in aside) is repairs
+    assert ("one finding is gone" in aside) is repairs
 
 
 def test_the_patch_of_a_rule_of_the_causes_own_origin_is_its_patch() -> None:

@@ -378,7 +378,9 @@ def test_shutdown_answers_what_was_taken_on(
     assert answerer.ended == 1
 
 
-def test_a_wrong_token_is_named(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> None:
+def test_a_wrong_token_is_named(
+    strict: LocalSlack, advisor: Advisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def start(**more: Any) -> None:
         async with bot_in(strict, advisor, tmp_path, **more):
             raise AssertionError("it started")
@@ -387,6 +389,7 @@ def test_a_wrong_token_is_named(strict: LocalSlack, advisor: Advisor, tmp_path: 
         asyncio.run(start(slack_bot_token="xoxb-wrong"))
     with pytest.raises(SlackLogin, match=r"SLACK_APP_TOKEN \(invalid_auth\)"):
         asyncio.run(start(slack_app_token="xapp-wrong"))
+    monkeypatch.setattr("trainmedic.ui.channels.slack.bot.API", "http://127.0.0.1:9/api/")
     with pytest.raises(SlackUnavailable, match="Slack cannot be reached"):
-        asyncio.run(start(slack_api_url="http://127.0.0.1:9/api/"))
+        asyncio.run(start())
     strict.refused("invalid_auth")
