@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from trainmedic.service.configuration import known_settings
+from trainmedic.service.settings import SECRET_FIELDS, Settings
 
 DEPLOY = Path(__file__).parent.parent / "docs" / "deploy"
 CHART = DEPLOY / "helm" / "trainmedic"
@@ -43,9 +43,8 @@ def _texts(values: Mapping[str, Any]) -> Mapping[str, str]:
 
 def with_names(schema: str) -> str:
     """The schema of the values with the current names of settings: those of secrets, and those that are none."""
-    secrets = [name for name, setting in known_settings().items() if setting.is_secret]
-    open_names = [name for name in known_settings() if name not in secrets or name in OPEN]
-    for place, names in (("items", secrets), ("propertyNames", open_names)):
+    open_names = [name for name in Settings.model_fields if name not in SECRET_FIELDS or name in OPEN]
+    for place, names in (("items", SECRET_FIELDS), ("propertyNames", open_names)):
         pattern = rf'^( *)"{place}": {{"enum": \[[^\]]*\]}}'
         (indentation,) = re.findall(pattern, schema, re.MULTILINE)
         listed = textwrap.fill(", ".join(f'"{name}"' for name in sorted(names)), 116 - len(indentation))

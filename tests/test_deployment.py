@@ -26,9 +26,8 @@ from tests.chart import CHART, DEPLOY, SCHEMA, notes, rendered, with_names
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.metrics import Metrics
-from trainmedic.service.configuration import unknown_variables
 from trainmedic.service.llm.model_calls import ModelCall
-from trainmedic.service.settings import Settings
+from trainmedic.service.settings import Settings, unknown_variables
 from trainmedic.service.storage.memory import Memory
 
 ROOT = Path(__file__).parent.parent

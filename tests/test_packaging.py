@@ -30,7 +30,7 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 from tests.incidents import KTO_SINGLE
 from trainmedic.kb.store.index import PREBUILT
 from trainmedic.kb.store.manifest import MANIFEST, read_manifest
-from trainmedic.service.configuration import CONFIG_VARIABLE, known_settings, unknown_variables
+from trainmedic.service.settings import CONFIG_VARIABLE, SECRET_FIELDS, unknown_variables
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("kb", "service", "ingest", "ui")
@@ -455,7 +455,7 @@ def test_the_secrets_of_the_composed_service_are_files_and_in_no_variable() -> N
     assert {"api_keys", "database_url"} == set(service["secrets"])
     files = {f"TRAINMEDIC_{secret.upper()}_FILE": f"/run/secrets/{secret}" for secret in service["secrets"]}
     assert service["environment"].items() >= files.items()
-    secrets = {name for setting in known_settings().values() if setting.is_secret for name in setting.variables}
+    secrets = {f"TRAINMEDIC_{name.upper()}" for name in SECRET_FIELDS}
     assert not secrets & set(service["environment"])
     for secret in compose["secrets"].values():
         assert secret["file"].startswith("./var/")

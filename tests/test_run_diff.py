@@ -233,7 +233,7 @@ def test_a_folder_without_text_or_with_too_many_files_is_said_to_be_unreadable(
 
 @pytest.fixture
 def client(knowledge_advisor: Advisor) -> Iterator[TestClient]:
-    with TestClient(create_app(knowledge_advisor, Settings())) as client:
+    with TestClient(create_app(knowledge_advisor, Settings(max_attachments=4))) as client:
         yield client
 
 
@@ -246,6 +246,6 @@ def test_the_service_compares_two_runs(client: TestClient) -> None:
     rate = next(item for item in answer["differences"] if item["name"] == "learning_rate")
     assert any("\u4e00" <= char <= "\u9fff" for char in rate["effects"][0]["title"])
     assert answer["bad"]["framework"] == "llamafactory"
-    too_many = {**body, "bad": side(BAD, "") * 20}
+    too_many = {**body, "bad": side(BAD, "") * 2}
     assert client.post("/v1/diff", json=too_many).status_code == 413
     assert client.post("/v1/diff", json={"good": body["good"], "bad": []}).status_code == 422

@@ -361,7 +361,8 @@ def _normalised(rows: Array) -> Array:
 def fingerprint(rows: Array, prefix: str = "") -> str:
     """Distinguishes models of the same name and dimension by the cosines between the normalised `PROBES`.
 
-    The vectors themselves differ between GPUs and batches; these cosines agree to two digits.
+    The vectors themselves differ between GPUs and batches; these cosines agree to two digits. ``prefix`` is part of the
+    identity, because every document of the index is embedded with it.
     """
     cosines = [f"{round(float(rows[a] @ rows[b]) * 20)}" for a, b in ((0, 1), (0, 2), (1, 2))]
     return hashlib.sha256(" ".join([*cosines, *([prefix] if prefix else [])]).encode()).hexdigest()[:16]

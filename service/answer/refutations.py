@@ -24,6 +24,7 @@ _DIRECTION = regex(
     r"|(?P<new>upgrad|updat|newer\b|later\b|install\b)|(?P<old>downgrad))",
     re.IGNORECASE,
 )
+_CLIP = regex(r"\bclip\w*(?: the)? gradients?\b|\bclip(?:ping)? (?:\S+ ){0,2}harder|\bgradient clipping", re.IGNORECASE)
 _WORD = regex(r"[a-z][a-z0-9-]+")
 _PACKAGES = frozenset((*profiles(), "torch", "flash-attn"))
 
@@ -43,8 +44,12 @@ def advised(text: str) -> frozenset[Advice]:
     """What a text recommends to change, clause by clause."""
     found: set[Advice] = set()
     for clause in _CLAUSE.split(text):
+        if ADVICE.within(clause):
+            continue
+        if _CLIP.search(clause):
+            found.add(("max_grad_norm", "down"))
         match = _DIRECTION.search(clause)
-        if match is None or ADVICE.within(clause):
+        if match is None:
             continue
         direction = str(match.lastgroup)
         if direction in ("new", "old"):

@@ -20,7 +20,7 @@ from fastapi.responses import JSONResponse
 
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer, run_inline
-from trainmedic.service.configuration import settings_from
+from trainmedic.service.settings import Settings
 from trainmedic.ui.channels import dingtalk, feishu
 from trainmedic.ui.context import AppContext
 
@@ -157,7 +157,7 @@ class FakeDingTalk:
     """The open platform and the webhook of one session."""
 
     client_id, client_secret = "ding-app", "ding-secret"
-    webhook = "https://api.dingtalk.com/robot/sendBySession?session=s1"
+    webhook = "http://ding.test/robot/sendBySession?session=s1"
 
     def __init__(self) -> None:
         self.app = FastAPI()
@@ -197,6 +197,7 @@ class FakeDingTalk:
         return {
             "dingtalk_client_id": self.client_id,
             "dingtalk_client_secret": self.client_secret,
+            "dingtalk_api_url": "http://ding.test",
         }
 
     def request(self, event: Json, *, at: float | None = None, **changes: str) -> tuple[Mapping[str, str], bytes]:
@@ -251,7 +252,7 @@ async def served(
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a service whose bot talks to ``platform``. Leaving it waits for the answers."""
     context = AppContext(
-        settings=settings_from({**platform.settings(), **settings}),
+        settings=Settings.model_validate({**platform.settings(), **settings}),
         advisor=advisor,
         answerer=answerer or TemplateAnswerer(advisor),
         executor=run_inline,

@@ -12,7 +12,6 @@ from tests.channels.fakes import FakeDingTalk, served
 from tests.incidents import KTO_SINGLE
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.configuration import settings_from
 from trainmedic.service.settings import Settings
 from trainmedic.ui.channels.dingtalk import configured as dingtalk_configured
 from trainmedic.ui.channels.dingtalk.events import signature
@@ -162,6 +161,6 @@ def test_half_a_configuration_is_refused_with_what_is_missing() -> None:
     assert not dingtalk_configured(Settings())
     assert not feishu_configured(Settings())
     with pytest.raises(InvalidSettings, match="dingtalk_client_secret is not set"):
-        dingtalk_configured(settings_from({"dingtalk_client_id": "d"}))
+        dingtalk_configured(Settings(dingtalk_client_id="d"))
     with pytest.raises(InvalidSettings, match="feishu_app_secret, feishu_encrypt_key is not set"):
-        feishu_configured(settings_from({"feishu_app_id": "cli_1"}))
+        feishu_configured(Settings(feishu_app_id="cli_1"))

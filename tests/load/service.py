@@ -27,7 +27,7 @@ class Service:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
         self.data = data
-        own = {"data_dir": str(data), "pages": "false", **settings}
+        own = {"data_dir": str(data), "pages": "false", "reload_s": "0.2", **settings}
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TRAINMEDIC_")}
         for name, value in own.items():
             environment[f"TRAINMEDIC_{name.upper()}" if name.islower() else name] = value

@@ -144,7 +144,12 @@ def test_a_service_whose_database_hangs_ends_when_it_is_told_to(start: Start, po
 def test_a_model_that_goes_away_and_comes_back(start: Start) -> None:
     with FakeModel(Reply("Because of the flag. ")) as model:
         wire = Wire(int(urlsplit(model.url).port or 0))
-        service = start(model_base_url=f"http://127.0.0.1:{wire.port}/v1", model_timeout_s="12")
+        service = start(
+            model_base_url=f"http://127.0.0.1:{wire.port}/v1",
+            model_first_token_s="5",
+            model_restate="false",
+            model_rerank="false",
+        )
         assert service.ask().json()["mode"] == "llm"
         wire.cut()
         without = service.ask().json()

@@ -20,7 +20,6 @@ from trainmedic.service.access.audit_log import AuditLog
 from trainmedic.service.access.gate import Gate
 from trainmedic.service.access.keys import ApiKey, KeyStore, Scope, Session, SessionStore, key_digest
 from trainmedic.service.access.limits import (
-    ATTEMPTS,
     MOST_CLIENTS,
     PEER_FACTOR,
     DatabaseCounters,
@@ -34,7 +33,6 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.resources import ServedIndex
-from trainmedic.service.configuration import settings_from
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.database import open_database
@@ -78,10 +76,10 @@ def served(advisor: Advisor, engine: Engine, keys: KeyStore) -> Served:
     return serve(advisor, engine, keys)
 
 
-def serve(advisor: Advisor, engine: Engine, keys: KeyStore, attempts: str = ATTEMPTS, **settings: Any) -> Served:
-    values = settings_from({"require_key": True} | settings)
+def serve(advisor: Advisor, engine: Engine, keys: KeyStore, **settings: Any) -> Served:
+    values = Settings.model_validate({"require_key": True} | settings)
     remembering = Advisor(advisor.knowledge, advisor.read, Memory(History(engine)))
-    gate = Gate(values, Access(values, keys, SessionStore(engine)), RateLimits(values, attempts=attempts))
+    gate = Gate(values, Access(values, keys, SessionStore(engine)))
     return Served(create_app(remembering, values, gate=gate, library=NoLibrary()), keys)
 
 
@@ -115,7 +113,7 @@ def routes_of(router: Any) -> Iterator[tuple[str, str]]:
 @contextmanager
 def everything(folder: Path, tmp_path: Path) -> Iterator[Any]:
     """The application with all channels."""
-    settings = settings_from(
+    settings = Settings.model_validate(
         {
             "data_dir": folder,
             "database_url": f"sqlite:///{tmp_path / 'h.sqlite3'}",
@@ -312,7 +310,7 @@ def test_whoever_probes_is_not_counted(path: str, advisor: Advisor, engine: Engi
 def test_a_refusal_is_counted_with_its_route(
     method: str, path: str, route: str, advisor: Advisor, engine: Engine, keys: KeyStore
 ) -> None:
-    served = serve(advisor, engine, keys, attempts="1/hour", rate_limit="10/hour")
+    served = serve(advisor, engine, keys, rate_limit_login="1/hour", rate_limit="10/hour")
     with TestClient(served.app, client=("10.0.0.1", 1)) as client:
         statuses = [client.request(method, path, headers={"authorization": "Bearer x"}).status_code for _ in range(2)]
     figures = served.client("read", address="10.0.0.2").get("/metrics").text
@@ -339,7 +337,7 @@ def test_requests_without_a_key_are_counted_by_address(
 def test_wrong_keys_use_up_the_attempts_of_an_address_but_not_those_of_its_neighbours(
     advisor: Advisor, engine: Engine, keys: KeyStore
 ) -> None:
-    served = serve(advisor, engine, keys, attempts="2/hour", api_keys="guessable")
+    served = serve(advisor, engine, keys, rate_limit_login="2/hour", api_keys="guessable")
     regular = served.client(secret="guessable")
     assert regular.get("/v1/cases").status_code == 200
     guesses = [served.client(secret=f"guess-{number}").get("/v1/cases").status_code for number in range(3)]
@@ -364,7 +362,7 @@ def test_only_a_trusted_proxy_is_believed_about_the_clients_address(
 def test_a_forwarded_header_of_nobody_in_particular_is_ignored_with_one_warning(
     advisor: Advisor, engine: Engine, keys: KeyStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    served = serve(advisor, engine, keys, attempts="2/hour")
+    served = serve(advisor, engine, keys, rate_limit_login="2/hour")
     client = TestClient(served.app, client=("127.0.0.1", 1))
     guesses = [
         client.get("/v1/cases", headers={"authorization": "Bearer x", "x-forwarded-for": f"9.9.9.{number}"})
@@ -377,9 +375,9 @@ def test_a_forwarded_header_of_nobody_in_particular_is_ignored_with_one_warning(
 def test_wrong_keys_through_one_proxy_are_counted_together_and_the_audit_log_names_it(
     advisor: Advisor, engine: Engine
 ) -> None:
-    settings = Settings(require_key=True, trusted_proxies="127.0.0.1")
+    settings = Settings(require_key=True, rate_limit_login="1/hour", trusted_proxies="127.0.0.1")
     audit_log = AuditLog(engine)
-    gate = Gate(settings, Access(settings, KeyStore(engine)), RateLimits(settings, attempts="1/hour"), audit_log)
+    gate = Gate(settings, Access(settings, KeyStore(engine)), audit_log=audit_log)
     client = TestClient(create_app(advisor, settings, gate=gate), client=("127.0.0.1", 1))
     guesses = [
         client.get("/v1/cases", headers={"authorization": "Bearer x", "x-forwarded-for": f"9.9.9.{number}"})
@@ -390,7 +388,7 @@ def test_wrong_keys_through_one_proxy_are_counted_together_and_the_audit_log_nam
 
 
 def test_ones_own_machine_is_not_limited_on_a_service_without_keys(advisor: Advisor) -> None:
-    app = create_app(advisor, settings_from({"rate_limit": "1/hour"}))
+    app = create_app(advisor, Settings(rate_limit="1/hour", trusted_proxies=""))
     here = TestClient(app, client=("127.0.0.1", 1))
     assert [here.get("/v1/cases").status_code for _ in range(3)] == [200] * 3
     proxied = [here.get("/v1/cases", headers={"x-forwarded-for": "10.0.0.1"}).status_code for _ in range(2)]
@@ -398,10 +396,10 @@ def test_ones_own_machine_is_not_limited_on_a_service_without_keys(advisor: Advi
 
 
 def test_two_processes_count_in_one_database(engine: Engine) -> None:
-    settings = settings_from({"rate_limit_storage": "database"})
+    settings = Settings(rate_limit_storage="database", rate_limit_login="3/hour")
 
     async def attempts() -> list[bool]:
-        processes = [RateLimits(settings, DatabaseCounters(engine), attempts="3/hour") for _ in range(2)]
+        processes = [RateLimits(settings, DatabaseCounters(engine)) for _ in range(2)]
         return [(await processes[number % 2].spend_login("10.0.0.1")).spent for number in range(5)]
 
     assert asyncio.run(attempts()) == [False, False, False, True, True]
@@ -410,12 +408,12 @@ def test_two_processes_count_in_one_database(engine: Engine) -> None:
 def test_while_the_shared_counters_cannot_be_reached_each_process_counts_for_itself(
     engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings = settings_from({"rate_limit_storage": "database"})
+    settings = Settings(rate_limit_storage="database", rate_limit_login="1/hour")
     with engine.begin() as connection:
         connection.exec_driver_sql("DROP TABLE rate_counters")
 
     async def attempts() -> list[bool]:
-        limits = RateLimits(settings, DatabaseCounters(engine), attempts="1/hour")
+        limits = RateLimits(settings, DatabaseCounters(engine))
         return [(await limits.spend_login("10.0.0.1")).spent for _ in range(2)]
 
     assert asyncio.run(attempts()) == [False, True]
@@ -424,7 +422,7 @@ def test_while_the_shared_counters_cannot_be_reached_each_process_counts_for_its
 
 def test_the_memory_of_counters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trainmedic.service.access.limits.MOST_CLIENTS", 10)
-    limits = RateLimits(Settings())
+    limits = RateLimits(Settings(rate_limit_login="5/hour"))
 
     async def flood() -> int:
         for number in range(100):
@@ -437,7 +435,7 @@ def test_the_memory_of_counters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_limits_that_cannot_be_read_are_refused_at_start() -> None:
     with pytest.raises(InvalidSettings):
-        RateLimits(settings_from({"rate_limit_storage": "nowhere://x"}))
+        RateLimits(Settings.model_validate({"rate_limit_storage": "nowhere://x"}))
     with pytest.raises(InvalidSettings):
         item_of("limit of the key", "often")
     assert item_of("x", "10 per 2 hours").amount == 10

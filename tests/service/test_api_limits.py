@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
-from trainmedic.service.dialogue.request import MAX_ATTACHMENTS, Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.pipeline import Draft
 from trainmedic.service.settings import MEBIBYTE, Settings
 
@@ -147,9 +147,8 @@ async def raw_post(
 
 
 @pytest.fixture
-def small(advisor: Advisor, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
-    monkeypatch.setattr("trainmedic.service.api.middleware.MAX_REQUEST", MEBIBYTE)
-    return create_app(advisor, Settings())
+def small(advisor: Advisor) -> FastAPI:
+    return create_app(advisor, Settings(max_request_mb=1))
 
 
 def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_read(small: FastAPI) -> None:
@@ -181,13 +180,13 @@ def test_a_body_at_the_bound_is_answered(small: FastAPI) -> None:
 
 
 def test_too_many_attachments_are_refused(advisor: Advisor) -> None:
-    client = TestClient(create_app(advisor, Settings()))
-    attachments = [{"name": f"{n}.txt", "content": "x"} for n in range(MAX_ATTACHMENTS + 1)]
+    client = TestClient(create_app(advisor, Settings(max_attachments=2)))
+    attachments = [{"name": f"{n}.txt", "content": "x"} for n in range(3)]
     for path in ("/v1/ask", "/v1/check"):
         response = client.post(path, json={"attachments": attachments})
         assert response.status_code == 413
         assert response.json()["error"]["code"] == "too_large"
-        assert client.post(path, json={"attachments": attachments[:-1]}).status_code == 200
+        assert client.post(path, json={"attachments": attachments[:2]}).status_code == 200
 
 
 # --- trace ids ------------------------------------------------------------------------------------------------------

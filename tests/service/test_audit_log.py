@@ -25,10 +25,9 @@ from trainmedic.service.access.keys import KeyStore
 from trainmedic.service.access.principals import Access
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
-from trainmedic.service.configuration import load_settings
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.pipeline import Draft
-from trainmedic.service.settings import Settings
+from trainmedic.service.settings import Settings, load_settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.memory import Memory

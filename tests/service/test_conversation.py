@@ -207,7 +207,7 @@ def test_in_a_chat_completion_earlier_user_messages_count_and_the_assistants_do_
         ("user", "openrlhf 0.5.2"),
         ("assistant", "Thanks."),
         ("user", "what about with ZeRO-2 instead?"),
-    ).question()
+    ).question(1)
     prepared = advisor.prepare(request)
     assert assemble(prepared).run.versions["openrlhf"] == "0.5.2"
     assert "transformers" not in assemble(prepared).run.versions

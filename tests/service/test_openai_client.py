@@ -15,14 +15,13 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessageParam
-from pydantic import SecretStr
 
 from tests.fake_model import NAME, FakeModel, Reply, failing
 from tests.incidents import GEMMA_COMMAND, GEMMA_VERSIONS
 from tests.vllm.service import served
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.messages import messages
-from trainmedic.service.settings import MEBIBYTE, ModelSettings, Settings
+from trainmedic.service.settings import MEBIBYTE, Settings
 
 KEY = "a-key-of-the-service"
 CASE = "gemma2-flash-attn-softcap-nan"
@@ -133,11 +132,9 @@ def connected(url: str, key: str = KEY) -> OpenAI:
 @pytest.fixture(scope="module")
 def address(knowledge_advisor: Advisor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The service with a key, one MiB to a request, and no model."""
-    settings = Settings(data_dir=tmp_path_factory.mktemp("data"), api_keys=SecretStr(KEY))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trainmedic.service.api.middleware.MAX_REQUEST", MEBIBYTE)
-        with served(knowledge_advisor, settings) as url:
-            yield url
+    settings = Settings(data_dir=tmp_path_factory.mktemp("data"), api_keys=KEY, max_request_mb=1)
+    with served(knowledge_advisor, settings) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -288,7 +285,7 @@ def test_a_path_that_is_not_there_is_not_found(client: OpenAI) -> None:
 
 def written(advisor: Advisor, fake: FakeModel, folder: Path) -> AbstractContextManager[str]:
     """The service with this model."""
-    return served(advisor, Settings(data_dir=folder, model=ModelSettings(base_url=fake.url)))
+    return served(advisor, Settings(data_dir=folder, model_base_url=fake.url))
 
 
 @WAYS

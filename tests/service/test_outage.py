@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from pydantic import SecretStr
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
@@ -21,7 +20,7 @@ from trainmedic.service.access.principals import Access
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.settings import Rate, Settings
+from trainmedic.service.settings import Settings
 from trainmedic.service.storage.database import open_database, reading
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.memory import Memory
@@ -175,7 +174,7 @@ def test_a_database_that_hangs_is_an_outage_and_is_asked_for_each_key_once(monke
 def test_counters_that_hang_are_left_alone_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trainmedic.service.access.limits.COUNT_S", 0.05)
     counters = HangingCounters(open_database("sqlite://"))
-    limits = RateLimits(Settings(rate=Rate(limit_storage=SecretStr("database"))), counters, attempts="10/hour")
+    limits = RateLimits(Settings(rate_limit_storage="database", rate_limit_login="10/hour"), counters)
 
     async def attempts() -> list[bool]:
         spent = [(await limits.spend_login("10.0.0.1")).spent for _ in range(11)]

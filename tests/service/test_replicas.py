@@ -30,6 +30,7 @@ def serving(database: str, data: Path, pages: Path, log: Path) -> Iterator[tuple
         "TRAINMEDIC_DATABASE_URL": database,
         "TRAINMEDIC_DATA_DIR": str(data),
         "TRAINMEDIC_KB_PATHS": str(pages),
+        "TRAINMEDIC_RELOAD_S": "0.2",
         "TRAINMEDIC_PAGES": "false",
     }
     with socket.socket() as free:

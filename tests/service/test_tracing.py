@@ -20,7 +20,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.metrics import Metrics
-from trainmedic.service.settings import ModelSettings, Settings
+from trainmedic.service.settings import Settings
 from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.app import build_model
 from trainmedic.ui.cli.serve import announce
@@ -121,7 +121,7 @@ def test_model_and_tools_are_spans_of_the_request_with_the_names_of_the_conventi
     metrics = Metrics()
     script = [calling("search_cases", query=f"{WORD} loss"), Reply(f"The {WORD} loss is nan [1].")]
     with FakeModel(*script) as fake:
-        settings = Settings(model=ModelSettings(base_url=fake.url))
+        settings = Settings(model_base_url=fake.url)
         model = build_model(settings, metrics.on_model_call)
         answerer = Assistant(advisor, model, restate=False, rerank=False)
         with TestClient(create_app(advisor, settings, answerer=answerer, metrics=metrics)) as client:
@@ -153,7 +153,7 @@ def test_a_model_that_fails_is_a_failed_span_without_what_it_said(
 ) -> None:
     metrics = Metrics()
     with FakeModel(Reply(status=500, error=f"the {WORD} broke")) as fake:
-        settings = Settings(model=ModelSettings(base_url=fake.url))
+        settings = Settings(model_base_url=fake.url)
         answerer = Assistant(advisor, build_model(settings, metrics.on_model_call), restate=False, rerank=False)
         with TestClient(create_app(advisor, settings, answerer=answerer, metrics=metrics)) as client:
             assert client.post("/v1/ask", json=QUESTION).status_code == 200
@@ -171,11 +171,11 @@ def written(spans: InMemorySpanExporter) -> str:
 def test_a_service_says_in_the_format_of_its_log_where_it_listens(
     log: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    announce(Settings(port=8123), json=True)
+    announce(Settings(log_format="json", port=8123))
     (line,) = lines(log)
     assert (line["message"], line["level"]) == ("trainmedic listens on http://127.0.0.1:8123", "INFO")
     assert capsys.readouterr().err == ""
-    announce(Settings(port=8123), json=False)
+    announce(Settings(port=8123))
     assert capsys.readouterr().err == f"{line['message']}\n"
 
 
@@ -185,7 +185,7 @@ def test_no_trace_log_or_metric_holds_what_a_user_or_the_model_wrote(
     metrics = Metrics()
     served = Advisor(advisor.knowledge, advisor.read, Memory(advisor.memory.history, (metrics,)))
     with FakeModel(Reply(f"The {WORD} loss is nan [1].")) as fake:
-        settings = Settings(model=ModelSettings(base_url=fake.url))
+        settings = Settings(model_base_url=fake.url)
         answerer = Assistant(served, build_model(settings, metrics.on_model_call), restate=False, rerank=False)
         app = create_app(served, settings, answerer=answerer, metrics=metrics)
         with TestClient(app, raise_server_exceptions=False) as client:

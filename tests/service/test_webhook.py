@@ -21,11 +21,10 @@ from trainmedic.kb.errors import InvalidSettings
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
-from trainmedic.service.configuration import effective, load_settings, settings_from
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.observers.destination import NotDelivered, Notice, destination, signature
 from trainmedic.service.observers.webhook import RetryPolicy, Webhook, webhook_of
-from trainmedic.service.settings import Settings
+from trainmedic.service.settings import Settings, effective, load_settings
 from trainmedic.service.storage.history import Feedback
 from trainmedic.service.storage.memory import Memory
 
@@ -344,7 +343,7 @@ def test_an_answer_that_is_left_before_its_end_is_not_told(advisor: Advisor, rec
 @pytest.mark.parametrize("url", ["ftp://a/b", "hooks.example/x", "http://", "file:///etc/passwd"])
 def test_an_address_that_is_none_is_refused_at_start(url: str) -> None:
     with pytest.raises(InvalidSettings):
-        webhook_of(settings_from({"webhook_url": url}))
+        webhook_of(Settings.model_validate({"webhook_url": url}))
 
 
 def test_the_settings_name_the_webhook_and_show_neither_address_nor_secret(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,6 @@ from tests.slack.fake import LocalSlack
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer
-from trainmedic.service.configuration import settings_from
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import model_probe
@@ -45,9 +44,10 @@ def settings_of(slack: LocalSlack, folder: Path, **more: Any) -> Settings:
         "data_dir": folder,
         "slack_bot_token": slack.bot_token,
         "slack_app_token": slack.app_token,
+        "slack_api_url": slack.api_url,
         **more,
     }
-    return settings_from(given)
+    return Settings(**given)
 
 
 @asynccontextmanager
@@ -63,14 +63,14 @@ async def bot_in(
 ) -> AsyncIterator[SlackBot]:
     """The bot, connected; ``more`` are further settings."""
     settings = settings_of(slack, folder, **more)
-    if settings.model.base_url:
+    if settings.model_base_url:
         import_module("trainmedic.service.llm.chat")  # as a service with a model has at its start
     context = AppContext(
         settings=settings,
         advisor=advisor,
         answerer=answerer or TemplateAnswerer(advisor),
         executor=threads,
-        probe_model=model_probe(settings) if settings.model.base_url else None,
+        probe_model=model_probe(settings) if settings.model_base_url else None,
     )
     async with SlackBot(context, streams=Streams(flush_s=flush_s), ping_s=1.0, shutdown_s=shutdown_s) as bot:
         await slack.until_connected()

@@ -378,9 +378,7 @@ def test_shutdown_answers_what_was_taken_on(
     assert answerer.ended == 1
 
 
-def test_a_wrong_token_is_named(
-    strict: LocalSlack, advisor: Advisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_token_is_named(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> None:
     async def start(**more: Any) -> None:
         async with bot_in(strict, advisor, tmp_path, **more):
             raise AssertionError("it started")
@@ -389,7 +387,6 @@ def test_a_wrong_token_is_named(
         asyncio.run(start(slack_bot_token="xoxb-wrong"))
     with pytest.raises(SlackLogin, match=r"SLACK_APP_TOKEN \(invalid_auth\)"):
         asyncio.run(start(slack_app_token="xapp-wrong"))
-    monkeypatch.setattr("trainmedic.ui.channels.slack.bot.API", "http://127.0.0.1:9/api/")
     with pytest.raises(SlackUnavailable, match="Slack cannot be reached"):
-        asyncio.run(start())
+        asyncio.run(start(slack_api_url="http://127.0.0.1:9/api/"))
     strict.refused("invalid_auth")

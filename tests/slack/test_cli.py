@@ -17,22 +17,14 @@ from tests.slack.fake import LocalSlack
 from tests.slack.fake.model import ALL_EVENTS, ALL_SCOPES
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.configuration import load_settings, settings_from
-from trainmedic.service.settings import Settings
+from trainmedic.service.settings import Settings, load_settings
 from trainmedic.ui.channels.slack import configured
 from trainmedic.ui.channels.slack.bot import COMMAND, DIAGNOSE
 from trainmedic.ui.channels.slack.scopes import SCOPES
-from trainmedic.ui.channels.slack.settings import SlackSettings
 from trainmedic.ui.cli import CLEAN, USAGE, main
 
 ROOT = Path(__file__).parent.parent.parent
-PROGRAM = """
-import sys
-from trainmedic.ui.channels.slack import bot
-from trainmedic.ui.cli import main
-bot.API = sys.argv.pop()
-sys.exit(main())
-"""
+PROGRAM = "import sys; from trainmedic.ui.cli import main; sys.exit(main())"
 
 
 def manifest() -> dict[str, Any]:
@@ -83,17 +75,13 @@ def test_without_tokens_it_says_what_to_do(
     assert "SLACK_BOT_TOKEN is not set (trainmedic slack --manifest" in capsys.readouterr().err
 
 
-def of_slack(**tokens: str) -> Settings:
-    return settings_from({f"slack_{name}": token for name, token in tokens.items()})
-
-
 def test_half_of_the_tokens_is_an_error() -> None:
     assert configured(Settings()) is False
-    assert configured(of_slack(bot_token="xoxb-1", app_token="xapp-1")) is True
+    assert configured(Settings(slack_bot_token="xoxb-1", slack_app_token="xapp-1")) is True
     with pytest.raises(InvalidSettings, match="alone is not enough"):
-        configured(of_slack(bot_token="xoxb-1"))
+        configured(Settings(slack_bot_token="xoxb-1"))
     with pytest.raises(InvalidSettings, match="SLACK_BOT_TOKEN is not set"):
-        configured(of_slack(app_token="xapp-1"))
+        configured(Settings(slack_app_token="xapp-1"))
 
 
 def test_well_known_names_files_and_our_own_names_are_read(
@@ -105,11 +93,11 @@ def test_well_known_names_files_and_our_own_names_are_read(
     monkeypatch.setenv("SLACK_APP_TOKEN_FILE", str(tmp_path / "app"))
     monkeypatch.setenv("TRAINMEDIC_SLACK_SIGNING_SECRET", "ours")
     monkeypatch.setenv("TRAINMEDIC_SLACK_CHANNELS", '{"C1": {"quiet": true, "language": "zh"}}')
-    settings = load_settings().of(SlackSettings)
-    assert settings.bot_token.get_secret_value() == "xoxb-known"
-    assert settings.app_token.get_secret_value() == "xapp-file"
-    assert settings.signing_secret.get_secret_value() == "ours"
-    assert (settings.channels["C1"].quiet, settings.channels["C1"].language) == (True, "zh")
+    settings = load_settings()
+    assert settings.slack_bot_token.get_secret_value() == "xoxb-known"
+    assert settings.slack_app_token.get_secret_value() == "xapp-file"
+    assert settings.slack_signing_secret.get_secret_value() == "ours"
+    assert (settings.slack_channels["C1"].quiet, settings.slack_channels["C1"].language) == (True, "zh")
     monkeypatch.setenv("SLACK_APP_TOKEN_FILE", "/nowhere/token")
     with pytest.raises(InvalidSettings, match="SLACK_APP_TOKEN_FILE: /nowhere/token cannot be read"):
         load_settings()
@@ -118,7 +106,7 @@ def test_well_known_names_files_and_our_own_names_are_read(
 def test_channels_are_read_from_the_file(own_slack: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     Path("trainmedic.toml").write_text('[slack_channels.C1]\nanswers = "all"\n[slack_channels."*"]\nquiet = true\n')
-    channels = load_settings().of(SlackSettings).channels
+    channels = load_settings().slack_channels
     assert (channels["C1"].answers, channels["*"].quiet) == ("all", True)
     Path("trainmedic.toml").write_text("[slack_channels.C1]\nloud = true\n")
     with pytest.raises(InvalidSettings, match="loud"):
@@ -133,15 +121,12 @@ def test_the_program_answers_and_finishes_when_told_to_stop(
         **os.environ,
         "SLACK_BOT_TOKEN": strict.bot_token,
         "SLACK_APP_TOKEN": strict.app_token,
+        "TRAINMEDIC_SLACK_API_URL": strict.api_url,
         "TRAINMEDIC_DATA_DIR": str(data),
         "PYTHONPATH": str(ROOT),
     }
     program = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "slack", strict.api_url],
-        env=environment,
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", PROGRAM, "slack"], env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True
     )
     try:
         strict.wait(lambda: strict.connections > 0 or program.poll() is not None, "a connection", patience_s=90)

@@ -44,6 +44,17 @@ def made(endpoint: Endpoint, clock: Callable[[], float] | None = None) -> OpenAI
     return OpenAIEmbedder("bge-m3", endpoint.url, KEY, clock or time.monotonic)
 
 
+def test_a_question_and_a_document_have_the_prefixes_that_their_model_wants(endpoint: Endpoint) -> None:
+    plain = made(endpoint)
+    prefixes = {"query_prefix": "query: ", "document_prefix": "passage: "}
+    embedder = make_embedder("openai:bge-m3", base_url=endpoint.url, api_key=KEY, **prefixes)
+    endpoint.requests.clear()
+    embedder.vectors(["KTO loss is nan", ""])
+    embedder.embed_query("why is it nan")
+    assert endpoint.texts == [["passage: KTO loss is nan", "passage: "], ["query: why is it nan"]]
+    assert embedder.identity.digest != plain.identity.digest
+
+
 # --- vectors --------------------------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from tests.fake_model import FakeModel, Reply
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.configuration import settings_from
+from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_app
 from trainmedic.ui.cli import main
 
@@ -26,7 +26,7 @@ ACCEPT = {"accept": "application/json, text/event-stream"}
 @contextmanager
 def serving(folder: Path, tmp_path: Path, **changes: Any) -> Iterator[TestClient]:
     values = {"data_dir": folder, "database_url": f"sqlite:///{tmp_path / 'h.sqlite3'}", "pages": False} | changes
-    with TestClient(build_app(settings_from(values)), base_url="http://127.0.0.1") as client:
+    with TestClient(build_app(Settings.model_validate(values)), base_url="http://127.0.0.1") as client:
         yield client
 
 

@@ -663,13 +663,13 @@ def test_config_shows_every_setting_and_no_secret(
     keys.write_text("hunter2hunter2\n")
     monkeypatch.setenv("TRAINMEDIC_API_KEYS_FILE", str(keys))
     monkeypatch.setenv("TRAINMEDIC_DATABASE_URL", "postgresql://me:correcthorse@db/x")
-    monkeypatch.setenv("TRAINMEDIC_CONCURRENCY", "7")
+    monkeypatch.setenv("TRAINMEDIC_READERS", "7")
     text = out_of(capsys, "config")
     shown = json.loads(out_of(capsys, "config", "--json"))
     assert "hunter2" not in text + str(shown)
     assert "correcthorse" not in text + str(shown)
     assert shown["api_keys"] == shown["database_url"] == "********"
-    assert (shown["concurrency"], shown["pages"], shown["config_file"]) == (7, True, None)
+    assert (shown["readers"], shown["pages"], shown["config_file"]) == (7, True, None)
     assert [line.split(" = ")[0] for line in text.splitlines()] == list(shown)
 
 
@@ -677,10 +677,10 @@ def test_config_names_the_file_that_was_read(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "medic.toml"
-    file.write_text('concurrency = 3\n[slack_channels.C1]\nanswers = "all"\n')
+    file.write_text('readers = 3\n[slack_channels.C1]\nanswers = "all"\n')
     monkeypatch.setenv("TRAINMEDIC_CONFIG", str(file))
     shown = json.loads(out_of(capsys, "config", "--json"))
-    assert (shown["config_file"], shown["concurrency"]) == (str(file), 3)
+    assert (shown["config_file"], shown["readers"]) == (str(file), 3)
     assert shown["slack_channels"]["C1"]["answers"] == "all"
 
 

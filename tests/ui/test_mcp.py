@@ -27,7 +27,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
-from trainmedic.service.dialogue.request import MAX_ATTACHMENTS, Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.memory import Memory
@@ -65,11 +65,11 @@ def context(advisor: Advisor, answerer: Answerer | None = None, **settings: Any)
     )
 
 
-def in_process(advisor: Advisor, use: Callable[[Client], Awaitable[None]], mode: str = "auto") -> None:
+def in_process(advisor: Advisor, use: Callable[[Client], Awaitable[None]], mode: str = "auto", **settings: Any) -> None:
     """``use`` a client of a server over ``advisor``."""
 
     async def go() -> None:
-        async with Client(make_server(context(advisor)), mode=mode) as client:
+        async with Client(make_server(context(advisor, **settings)), mode=mode) as client:
             assert client.protocol_version == REVISIONS[mode]
             await use(client)
 
@@ -200,7 +200,7 @@ def test_two_runs_are_compared_and_a_curve_may_end_in_nan(advisor: Advisor) -> N
 
 def test_what_is_too_large_is_refused_before_it_is_read(advisor: Advisor) -> None:
     async def use(client: Client) -> None:
-        many = [{"name": f"{n}", "content": ""} for n in range(MAX_ATTACHMENTS + 1)]
+        many = [{"name": f"{n}", "content": ""} for n in range(3)]
         long = [{"name": "a", "content": "x" * (MAX_CHARACTERS // 2)}] * 2
         for sent in ({"attachments": many}, {"attachments": long}):
             for tool in ("diagnose", "check_config"):
@@ -209,7 +209,7 @@ def test_what_is_too_large_is_refused_before_it_is_read(advisor: Advisor) -> Non
             "too_large"
         )
 
-    in_process(advisor, use)
+    in_process(advisor, use, max_attachments=2)
 
 
 @both

@@ -102,6 +102,7 @@ class Place:
             {
                 "data_dir": root / "data",
                 "kb_paths": str(self.pages),
+                "reload_s": 0.05,
                 "admin_keys": "boss",
                 "database_url": f"sqlite:///{root / 'history.sqlite3'}",
             }
@@ -265,7 +266,7 @@ def test_a_running_service_tries_again_what_failed_through_no_fault_of_the_pages
     advisor = place.advisor()
     make = failing(StoreError("the disk is full"), StoreError("the index is being written"))
     monkeypatch.setattr("trainmedic.ui.reload.knowledge_of", make)
-    reloader = Reloader(place.settings, advisor, retry_s=0.1, every_s=0.05)
+    reloader = Reloader(place.settings, advisor, retry_s=0.1)
     with TestClient(create_app(advisor, place.settings, background=[reloader.running])):
         first = advisor.knowledge
         place.write(1)
@@ -275,7 +276,7 @@ def test_a_running_service_tries_again_what_failed_through_no_fault_of_the_pages
 
 def test_a_running_service_notices_changed_pages_and_the_first_threads(place: Place) -> None:
     advisor = place.advisor()
-    reloader = Reloader(place.settings, advisor, every_s=0.05)
+    reloader = Reloader(place.settings, advisor)
     with TestClient(create_app(advisor, place.settings, background=[reloader.running])):
         first = advisor.knowledge
         place.write(1)
@@ -284,6 +285,17 @@ def test_a_running_service_notices_changed_pages_and_the_first_threads(place: Pl
         loading.threads_of(place.settings, second.embedder)
         assert (place.settings.data_dir / THREADS / FILE).exists()
         assert until(lambda: advisor.knowledge.threads is not None)
+
+
+def test_a_service_that_is_not_to_look_does_not(place: Place) -> None:
+    advisor = place.advisor()
+    settings = place.settings.model_copy(update={"reload_s": 0.0})
+    reloader = Reloader(settings, advisor)
+    served = advisor.knowledge
+    with TestClient(create_app(advisor, settings, background=[reloader.running])):
+        place.write(1)
+        time.sleep(0.3)
+        assert advisor.knowledge is served
 
 
 def test_only_pages_count_as_changes(place: Place) -> None:
@@ -334,7 +346,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_first_start_answers_by_words_and_switches_when_the_vectors_are_there(place: Place, hasty: None) -> None:
     advisor = place.advisor(at_once=True)
     embedding = Embedding(place)
-    reloader = Reloader(place.settings, advisor, embed=embedding, every_s=0.05)
+    reloader = Reloader(place.settings, advisor, embed=embedding)
     app = create_app(advisor, place.settings, background=[reloader.running])
     with TestClient(app, base_url="http://127.0.0.1") as client:
 
@@ -365,7 +377,7 @@ def test_a_first_start_answers_by_words_and_switches_when_the_vectors_are_there(
 def test_pages_that_change_meanwhile_are_answered_from_at_once_and_embedded_instead(place: Place, hasty: None) -> None:
     advisor = place.advisor(at_once=True)
     embedding = Embedding(place)
-    reloader = Reloader(place.settings, advisor, embed=embedding, every_s=0.05)
+    reloader = Reloader(place.settings, advisor, embed=embedding)
     with TestClient(create_app(advisor, place.settings, background=[reloader.running])):
         assert until(lambda: embedding.names)
         place.write(1)
@@ -388,7 +400,7 @@ def test_a_whole_index_answers_until_that_of_changed_pages_is_whole(place: Place
 def test_embedding_that_fails_is_named_and_tried_again(place: Place, hasty: None) -> None:
     advisor = place.advisor(at_once=True)
     embedding = Embedding(place, failures=1)
-    reloader = Reloader(place.settings, advisor, embed=embedding, retry_s=0.1, every_s=0.05)
+    reloader = Reloader(place.settings, advisor, embed=embedding, retry_s=0.1)
     with TestClient(create_app(advisor, place.settings, background=[reloader.running])):
         assert until(lambda: reloader.problem == "the disk is full")
         assert advisor.ask(Ask(question=QUESTION)).words_only

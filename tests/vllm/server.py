@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from tests.vllm import environment, tiny
-from trainmedic.service.settings import ModelSettings, Settings
+from trainmedic.service.settings import Settings
 from trainmedic.ui.cli import parser
 from trainmedic.ui.vllm import command as llm
 
@@ -98,7 +98,7 @@ def flags(model: Path, url: str, extra: Sequence[str]) -> list[str]:
     """What ``trainmedic llm`` would hand to vLLM here."""
     on_cpu = [part for option in ON_CPU.items() for part in option]
     given = ["llm", "--model", str(model), "--port", str(urlsplit(url).port), "--", *on_cpu, *SWITCHES, *extra]
-    settings = Settings(model=ModelSettings(name=NAME, context_tokens=tiny.CONTEXT))
+    settings = Settings(model_name=NAME, model_context_tokens=tiny.CONTEXT)
     return llm.flags(parser(["llm"]).parse_args(given), settings)
 
 

@@ -69,7 +69,7 @@ def serving(data_dir: Path, log: Path, settings: Mapping[str, str]) -> Iterator[
 @contextmanager
 def served(advisor: Advisor, settings: Settings) -> Iterator[str]:
     """The application over this advisor, with the model of the settings if any, on a free port; its address."""
-    model = build_model(settings) if settings.model.base_url else None
+    model = build_model(settings) if settings.model_base_url else None
     assistant, probes = (Assistant(advisor, model), {"model": model.probe}) if model else (None, {})
     app = openai_app(advisor, settings, assistant, probes=probes)
     usual = app.router.lifespan_context

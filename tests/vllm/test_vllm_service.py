@@ -22,10 +22,10 @@ from tests.vllm.service import Event, events, served, serving
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.api.probes import CACHE_S
-from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.llm.prompts import system_text
 from trainmedic.service.llm.query_rewrite import rewritten_query
-from trainmedic.service.settings import ModelSettings, Settings
+from trainmedic.service.settings import Settings
+from trainmedic.ui.app import build_model
 
 LIMIT_S = 60.0
 """How long a client waits."""
@@ -42,7 +42,7 @@ GEMMA = next(incident for incident in INCIDENTS if incident.name == "gemma2-flas
 def address(vllm_url: str, knowledge_advisor: Advisor, knowledge_folder: Path, tmp_path_factory: Any) -> Iterator[str]:
     """``trainmedic serve`` beside the shared server."""
     folder = tmp_path_factory.mktemp("serve")
-    settings = {"model_base_url": f"{vllm_url}/v1", "model_max_tokens": str(TEXT), "concurrency": "8"}
+    settings = {"model_base_url": f"{vllm_url}/v1", "model_max_tokens": str(TEXT), "model_concurrency": "16"}
     with serving(folder, folder / "serve.log", settings) as address:
         yield address
 
@@ -177,8 +177,8 @@ def test_an_unclear_question_is_restated_by_the_model_and_answered_all_the_same(
 
 def test_noise_fills_the_form_of_a_restated_question_every_time(vllm_url: str) -> None:
     async def scenario() -> list[str]:
-        options = ModelOptions(base_url=f"{vllm_url}/v1", temperature=1.0, concurrency=16)
-        async with aclosing(ChatModel(options)) as model:
+        settings = Settings(model_base_url=f"{vllm_url}/v1", model_temperature=1.0, model_concurrency=16)
+        async with aclosing(build_model(settings)) as model:
             return await asyncio.gather(*(rewritten_query(f"why, at {time.time_ns()}, {n}?", model) for n in range(20)))
 
     found = asyncio.run(scenario())
@@ -226,7 +226,11 @@ def test_an_investigation_by_noise_ends_with_an_answer(client: httpx.Client) -> 
 def long_answers(url: str, tmp_path: Path) -> Settings:
     return Settings(
         data_dir=tmp_path,
-        model=ModelSettings(base_url=f"{url}/v1", max_tokens=LONG, context_tokens=tiny.LONGEST, timeout_s=LIMIT_S),
+        model_base_url=f"{url}/v1",
+        model_max_tokens=LONG,
+        model_context_tokens=tiny.LONGEST,
+        model_timeout_s=LIMIT_S,
+        model_first_token_s=LIMIT_S / 2,
     )
 
 

@@ -20,9 +20,8 @@ def own_slack(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def strict(own_slack: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalSlack]:
+def strict(own_slack: None) -> Iterator[LocalSlack]:
     """A workspace at whose end nothing may have been refused that was not asserted by `LocalSlack.refused`."""
     with LocalSlack() as slack:
-        monkeypatch.setattr("trainmedic.ui.channels.slack.bot.API", slack.api_url)
         yield slack
         slack.assert_nothing_unexpected()

@@ -13,9 +13,8 @@ import sys
 from pathlib import Path
 
 import uvicorn
-from pydantic import SecretStr
 
-from trainmedic.service.settings import ModelSettings, Settings
+from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_app
 
 
@@ -28,7 +27,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     given = parser.parse_args()
     app = build_app(
-        Settings(data_dir=given.data_dir, model=ModelSettings(base_url=given.model), api_keys=SecretStr(given.keys))
+        Settings(data_dir=given.data_dir, model_base_url=given.model, api_keys=given.keys, model_restate=False)
     )
     listening = socket.create_server(("127.0.0.1", given.port))
     sys.stdout.write(f"{listening.getsockname()[1]}\n")

@@ -23,7 +23,7 @@ from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.answer.schema import StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.settings import Rate, Settings
+from trainmedic.service.settings import Settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.memory import Memory
@@ -297,7 +297,7 @@ def test_a_waiting_file_is_read_once_by_the_bounded_reader_and_counts_as_a_quest
         return parse(text, attachments)
 
     bounded = Advisor(advisor.knowledge, read=reader)
-    settings = Settings(require_key=True, rate=Rate(limit_ask="2/hour"))
+    settings = Settings(require_key=True, rate_limit_ask="2/hour")
     page = page_of(bounded, TemplateAnswerer(bounded), Gate(settings))
     paths = [tmp_path / f"{number}.log" for number in range(4)]
     for path in paths:

@@ -28,13 +28,12 @@ from trainmedic.service.access.audit_log import AuditLog
 from trainmedic.service.access.cookies import SESSION
 from trainmedic.service.access.gate import Gate
 from trainmedic.service.access.keys import KeyStore, SessionStore
-from trainmedic.service.access.limits import ATTEMPTS, RateLimits
 from trainmedic.service.access.principals import Access, user_id
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
-from trainmedic.service.configuration import load_settings, settings_from
 from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.settings import Settings, load_settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.ui.chat.app import Shell
 from trainmedic.ui.chat.mount import LastMount
@@ -115,10 +114,9 @@ async def pages(scope: Scope, receive: Receive, send: Send) -> None:
     await PlainTextResponse(scope["state"]["principal"].id)(scope, receive, send)
 
 
-def serve(advisor: Advisor, engine: Engine, attempts: str = ATTEMPTS, **changes: Any) -> TestClient:
-    settings = settings_from({"require_key": True, "public_url": HOME} | changes)
-    limits = RateLimits(settings, attempts=attempts)
-    gate = Gate(settings, Access(settings, KeyStore(engine), SessionStore(engine)), limits, AuditLog(engine))
+def serve(advisor: Advisor, engine: Engine, **changes: Any) -> TestClient:
+    settings = Settings.model_validate({"require_key": True, "public_url": HOME} | changes)
+    gate = Gate(settings, Access(settings, KeyStore(engine), SessionStore(engine)), audit_log=AuditLog(engine))
     app: FastAPI = create_app(advisor, settings, gate=gate)
     context = AppContext(
         settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline, gate=gate
@@ -215,7 +213,7 @@ def test_a_code_without_the_verifier_that_belongs_to_it_is_worthless(
 
 
 def test_failed_sign_ins_use_up_the_attempts(provider: Provider, advisor: Advisor, engine: Engine) -> None:
-    browser = serve(advisor, engine, "2/hour", **oidc(provider))
+    browser = serve(advisor, engine, **oidc(provider, rate_limit_login="2/hour"))
     answers = [browser.get("/auth/callback?code=x&state=y") for _ in range(3)]
     assert [answer.status_code for answer in answers] == [403, 403, 429]
     assert words("en")["login_too_many"] in answers[2].text
@@ -287,7 +285,7 @@ def test_a_key_that_may_only_read_cannot_ask_on_the_pages(advisor: Advisor, engi
 
 def test_attempts_to_sign_in_and_requests_of_pages_are_limited(advisor: Advisor, engine: Engine) -> None:
     KeyStore(engine).new("alice", "ask")
-    browser = serve(advisor, engine, "2/hour", rate_limit="8/hour")
+    browser = serve(advisor, engine, rate_limit_login="2/hour", rate_limit="8/hour")
     attempts = [browser.post("/login", data={"key": f"guess{number}"}) for number in range(3)]
     assert [attempt.status_code for attempt in attempts] == [401, 401, 429]
     assert attempts[-1].headers.get_list("ratelimit-limit") == ["2"]
