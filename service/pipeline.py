@@ -34,7 +34,7 @@ from trainmedic.service.dialogue.two_runs import of_failing_run, two_runs
 from trainmedic.service.dialogue.what_if import WhatIf, what_if
 from trainmedic.service.ranking.candidates import candidates_of, context_of, impossible_defects
 from trainmedic.service.ranking.defects import defects_beside
-from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
+from trainmedic.service.ranking.diagnose import Diagnosis, complaint, diagnose
 from trainmedic.service.ranking.features import Candidate, Context, said_concepts
 from trainmedic.service.ranking.follow_up import as_it_is_now, changed, not_ruled_out
 from trainmedic.service.ranking.knowledge import Knowledge
@@ -157,7 +157,7 @@ class Pipeline:
             changes=changes,
             printed=explain(context.evidence),
             similar=() if healthy else shown(context.similar),
-            defects=() if healthy else self._defects(context.evidence, diagnosis),
+            defects=() if healthy else self._defects(context, diagnosis),
             runs=self._two_runs(runs.works, context) if runs is not None else None,
         )
         watch.lap("compose")
@@ -227,10 +227,16 @@ class Pipeline:
             return None
         return proposal(cause.case, context.evidence, self.knowledge.rules, self.read)
 
-    def _defects(self, evidence: Evidence, diagnosis: Diagnosis) -> tuple[DefectMatch, ...]:
+    def _defects(self, context: Context, diagnosis: Diagnosis) -> tuple[DefectMatch, ...]:
+        evidence, symptoms = context.evidence, context.symptoms
         beliefs = (diagnosis.differential.belief(cause) for cause in diagnosis.causes)
-        mechanisms = {belief.id for belief in beliefs if belief is not None}
-        return defects_beside(evidence, self.knowledge.defects.of(evidence.versions).all, mechanisms)
+        concerning = {
+            belief.id
+            for belief in beliefs
+            if belief is not None and (not symptoms or symptoms & set(belief.weighed.mechanism.predicts))
+        }
+        known = self.knowledge.defects.of(evidence.versions).all
+        return defects_beside(evidence, known, concerning, complains=complaint(context))
 
     def _two_runs(self, attachments: Sequence[Attachment], context: Context) -> ComparedRuns:
         evidence, works = context.evidence, self.side(attachments)

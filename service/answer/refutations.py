@@ -46,9 +46,9 @@ def advised(text: str) -> frozenset[Advice]:
     for clause in _CLAUSE.split(text):
         if ADVICE.within(clause):
             continue
-        if _CLIP.search(clause):
-            found.add(("max_grad_norm", "down"))
         match = _DIRECTION.search(clause)
+        if _CLIP.search(clause) and (match is None or match[0] == "harder"):
+            found.add(("max_grad_norm", "down"))
         if match is None:
             continue
         direction = str(match.lastgroup)
