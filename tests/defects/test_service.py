@@ -25,6 +25,7 @@ from trainmedic.ui.mcp.shapes import result_of
 
 ALWAYS = ENTRY.replace("trl-3435", "trl-99").replace('  when: option("importance_sampling_level") == "sequence"\n', "")
 SEQUENCE = "```python\nGRPOConfig(importance_sampling_level='sequence')\n```"
+SEQUENCE = "```python\nGRPOConfig(importance_sampling_level='sequence')\n```"
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 
 
@@ -93,10 +94,7 @@ def test_secrets_are_masked(client: TestClient) -> None:
         ("we use GRPO with vLLM", set()),
         # What only the release says has nothing to do with what is asked about.
         ("we use GRPO with vLLM, out of memory\n\n```\ntrl==0.20.0\n```", set()),
-        (
-            "out of memory\n\n```\ntrl==0.20.0\n```\n\n```python\nGRPOConfig(importance_sampling_level='sequence')\n```",
-            {"trl-3435"},
-        ),
+        (f"out of memory\n\n```\ntrl==0.20.0\n```\n\n{SEQUENCE}", {"trl-3435"}),
     ],
 )
 def test_defects_beside_an_answer_concern_what_is_asked_or_hold_on_what_was_pasted(
