@@ -26,7 +26,6 @@ from trainmedic.kb.threads.thread import SimilarThread
 from trainmedic.service.dialogue.conversation import Message, message_of
 from trainmedic.service.dialogue.difference import Difference
 from trainmedic.service.dialogue.intent import Relation, understand
-from trainmedic.service.dialogue.proposal import Proposal, proposal
 from trainmedic.service.dialogue.query import Query, build_query
 from trainmedic.service.dialogue.request import Ask, safely_named
 from trainmedic.service.dialogue.turn import Asked, Turn
@@ -38,6 +37,7 @@ from trainmedic.service.ranking.diagnose import Diagnosis, complaint, diagnose
 from trainmedic.service.ranking.features import Candidate, Context, said_concepts
 from trainmedic.service.ranking.follow_up import as_it_is_now, changed, not_ruled_out
 from trainmedic.service.ranking.knowledge import Knowledge
+from trainmedic.service.ranking.proposal import Proposal, proposal
 from trainmedic.service.ranking.reranked import Choice, reranked
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.ranking.similar import shown, similar_threads

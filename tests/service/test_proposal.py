@@ -9,8 +9,8 @@ from tests.shipped import shipped_rules
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.dialogue.proposal import Proposal, proposal
 from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.ranking.proposal import Proposal, proposal
 
 YAML = """model_name_or_path: Qwen/Qwen2.5-7B-Instruct
 stage: sft
