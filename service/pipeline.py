@@ -229,11 +229,12 @@ class Pipeline:
 
     def _defects(self, context: Context, diagnosis: Diagnosis) -> tuple[DefectMatch, ...]:
         evidence, symptoms = context.evidence, context.symptoms
-        beliefs = (diagnosis.differential.belief(cause) for cause in diagnosis.causes)
+        beliefs = [diagnosis.differential.belief(cause) for cause in diagnosis.causes]
         concerning = {
             belief.id
             for belief in beliefs
-            if belief is not None and (not symptoms or symptoms & set(belief.weighed.mechanism.predicts))
+            if belief is not None
+            and (belief is beliefs[0] or not symptoms or symptoms & set(belief.weighed.mechanism.predicts))
         }
         known = self.knowledge.defects.of(evidence.versions).all
         return defects_beside(evidence, known, concerning, complains=complaint(context))

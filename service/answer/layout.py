@@ -59,7 +59,8 @@ class Page:
         self.diagnosis, self.context, self.language = draft.diagnosis, draft.context, citations.language
         self.subject = subject
         self.proofs = [f for f in self.context.report.fired if subject is not None and f in subject.findings]
-        self.own = self.diagnosis.own(subject)
+        own = self.diagnosis.own(subject)
+        self.own = tuple(dict.fromkeys((*self.proofs, *(f for f in self.context.report.fired if f in own))))
         related = [f for f in self.diagnosis.related if f in self.own or (f.symptoms and not passages.has_patch(f))]
         self.told_of = tuple(dict.fromkeys((*self.proofs, *related)))
 

@@ -45,7 +45,7 @@ _ASSIGNED = regex(
     r"(?P<value>[^\s\"'{}\[\](),]+)(?P<tail>.*)$"
 )
 _TICKED = regex(r"`([^`\n]{1,120})`")
-_CALL = regex(r" \s*(?:\w+ = )?(?:\w+\(|\))$")
+_CALL = regex(r" \s*(?:(?:\w+ = )?\w*(?:Config|Arguments)\(|\))$")
 _EMPTY_DIFF = regex(r"^```diff\n(?:(?![+-]|```).*\n)*```\n?", re.MULTILINE)
 _MOST = 4
 
@@ -116,6 +116,8 @@ def _edits_there(block: Sequence[str], dialect: Dialect, renames: Mapping[str, s
     removed = {before for before, after in changes.values() if after is None} - {"true", "false"}
     if not changes or any(after in removed for before, after in changes.values() if before is None):
         return block  # no diff, or one that writes the same value under another name
+    if any("(" in line and not _CALL.match(line) for line in block):
+        return block  # code of the user's own, not the framework's options
     lines: list[str] = []
     renamed = False
     for line in block:
@@ -124,7 +126,7 @@ def _edits_there(block: Sequence[str], dialect: Dialect, renames: Mapping[str, s
         renamed = renamed or there not in (edit, None)
         if there is not None:
             lines.append(line if there == edit else f"{line[0]}{there.rstrip(',')}")
-    return [line for line in lines if not (renamed and _CALL.match(line))]
+    return [line for line in dict.fromkeys(lines) if not _CALL.match(line)] if renamed else lines
 
 
 def _span_there(dialect: Dialect, renames: Mapping[str, str], language: str, span: re.Match[str]) -> str:
@@ -139,7 +141,7 @@ def _there(written: str, dialect: Dialect, renames: Mapping[str, str]) -> str | 
     """An option, perhaps with a value, as the framework has it; None if the framework would refuse it."""
     bare = written.lstrip("-")
     if bare in renames:
-        return renames[bare]
+        return renames[bare] if "." in renames[bare] else written.replace(bare, renames[bare])
     match = _ASSIGNED.match(written)
     name = match["name"] if match is not None else ""
     setting = _setting(name)
@@ -147,30 +149,26 @@ def _there(written: str, dialect: Dialect, renames: Mapping[str, str]) -> str | 
         return written
     if specs()[setting].kind == "any":
         return written
-    if name not in renames:
-        keys = [key for key in specs()[setting].keys(dialect.framework) if key.fits(dialect.algorithm)]
-        has_it = any(dialect.has(known) is not False for known in (name, *(key.key for key in keys)))
-        return written if has_it else None
-    key = renames[name]
-    raw = _value_there(setting, match["value"], key, dialect)
-    if raw is None:
+    if name not in renames and dialect.has(name) is not False:
+        return written
+    key, raw = _spelled_there(setting, match["value"], renames.get(name), dialect)
+    if key is None:
         return None
     between = "=" if "." in key and ":" in match["between"] else match["between"]
     head = "" if "." in key else match["head"]
     return f"{head}{key}{between}{raw}{match['tail']}"
 
 
-def _value_there(setting: str, value: str, key: str, dialect: Dialect) -> str | None:
-    """The value as this key takes it: as it is, unless the framework has other words for it."""
+def _spelled_there(setting: str, value: str, key: str | None, dialect: Dialect) -> tuple[str | None, str]:
+    """The framework's option for a value, and how it writes that; ``key`` is its name where it is known."""
     kind = specs()[setting].kind
-    if kind not in ("dtype", "attention", "flag", "enum"):
-        return value
     canonical = normalise(kind, "", value)
-    if isinstance(canonical, Nothing | Unresolved):
-        return value
-    algorithm = dialect.algorithm
-    spelled = spelling(dialect.framework, setting, canonical, dialect.version, algorithm=algorithm, prefer=key)
-    return spelled.raw or value if spelled is not None and spelled.key == key else None
+    if isinstance(canonical, Nothing | Unresolved) or (key and kind not in ("dtype", "attention", "flag", "enum")):
+        return key, value
+    spelled = spelling(dialect.framework, setting, canonical, dialect.version, algorithm=dialect.algorithm, prefer=key)
+    if spelled is None or (key is not None and spelled.key != key):
+        return None, ""
+    return spelled.key, spelled.raw or value
 
 
 def _renamed(text: str, dialect: Dialect) -> Iterator[tuple[str, str]]:

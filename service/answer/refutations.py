@@ -25,6 +25,8 @@ _DIRECTION = regex(
     re.IGNORECASE,
 )
 _CLIP = regex(r"\bclip\w*(?: the)? gradients?\b|\bclip(?:ping)? (?:\S+ ){0,2}harder|\bgradient clipping", re.IGNORECASE)
+_SPAN = regex(r"`([^`\n]+)`")
+_VALUED = regex(r"^-{0,2}[\w.-]+(?:\s*[:=]\s*|\s+)\S+$")
 _WORD = regex(r"[a-z][a-z0-9-]+")
 _PACKAGES = frozenset((*profiles(), "torch", "flash-attn"))
 
@@ -36,7 +38,18 @@ def refutations_of(case: Case, fired: Iterable[Finding]) -> tuple[Refutation, ..
     """The refutations of a case that no fired finding contradicts."""
     fixes = [fix for finding in fired for fix in finding.fixes]
     recommended = {advice for fix in fixes for advice in (*advised(fix.text.en), *_of_patch(fix.patch or ""))}
-    return tuple(each for each in case.refutations if recommended.isdisjoint(advised(each.claim.en)))
+    spelled = " ".join(fix.text.en for fix in fixes)
+    return tuple(
+        each
+        for each in case.refutations
+        if recommended.isdisjoint(advised(each.claim.en)) or not _as_spelled(each.claim.en, spelled)
+    )
+
+
+def _as_spelled(claim: str, recommended: str) -> bool:
+    """False where a claim is about one way to write a value that nobody recommends: `--vanilla_loss false`."""
+    written = [span for span in _SPAN.findall(claim) if _VALUED.search(span)]
+    return not written or any(span in recommended for span in written)
 
 
 @lru_cache(maxsize=4096)
@@ -53,7 +66,7 @@ def advised(text: str) -> frozenset[Advice]:
             continue
         direction = str(match.lastgroup)
         if direction in ("new", "old"):
-            names = [name for name in _WORD.findall(clause[match.end() :].lower()) if name in _PACKAGES][:1]
+            names = [name for name in _WORD.findall(clause[match.end() :].lower())[:3] if name in _PACKAGES][:1]
         else:
             settings, concepts = subjects(clause)
             names = list(settings or concepts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from trainmedic.kb.engine.rule import RuleSet
@@ -13,7 +13,7 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.run import RunConfig
 from trainmedic.service.dialogue.change import UNSET, Change, InvalidChange, parse_change
-from trainmedic.service.dialogue.what_if import WhatIf, what_if
+from trainmedic.service.dialogue.what_if import ALREADY, WhatIf, what_if
 from trainmedic.service.ranking.fix_values import changed_by
 
 _DIFF = regex(r"^```diff\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -34,30 +34,42 @@ def proposal(case: Case, evidence: Evidence, rules: RuleSet, read: Read) -> Prop
     if not changes:
         return None
     effects = what_if(evidence, changes, rules, read)
-    return Proposal(case=case.id, effects=effects) if effects.patch and not effects.appears else None
+    whole = effects.patch and not effects.assumed and all(refused.why is ALREADY for refused in effects.unknown)
+    return Proposal(case=case.id, effects=effects) if whole and not effects.appears else None
 
 
 def _changes(case: Case, run: RunConfig) -> Iterator[tuple[str, str]]:
-    for diff in _DIFF.findall(case.section("fix", "en")):
-        for name, (before, after) in changed_by(diff).items():
-            new, old = _meant(name, after, run), _meant(name, before, run)
-            if new is not None and old is not None and _fits(new, old, run):
-                yield name, _UNSET if after is None else after
-
-
-def _meant(name: str, raw: str | None, run: RunConfig) -> Change | None:
-    """The setting that is meant, with its value; None if the run's framework has no option for it."""
-    try:
-        change = parse_change(name, _UNSET if raw is None else raw, run)
-    except InvalidChange:
-        return None
+    """The changes of the case's diff that fit; none of a diff of which a part is not understood, or only renames."""
     framework = run.framework.value if run.framework is not None else ""
-    return change if change.canonical and keys_of(framework, change.name) else None
+    for diff in _DIFF.findall(case.section("fix", "en")):
+        edits = changed_by(diff)
+        meant: dict[str, tuple[Change, Change]] = {}
+        try:
+            for name, values in edits.items():
+                old, new = (parse_change(name, _UNSET if raw is None else raw, run) for raw in values)
+                if keys_of(framework, new.name) or not new.canonical:
+                    meant[name] = old, new
+        except InvalidChange:
+            continue
+        settings = [new.name for _, new in meant.values()]
+        if _is_whole(diff, edits) and len(set(settings)) == len(settings):
+            for name, (old, new) in meant.items():
+                if _fits(new, old, run):
+                    yield name, edits[name][1] or _UNSET
+
+
+def _is_whole(diff: str, edits: Collection[str]) -> bool:
+    """Whether every changed line is one of an option."""
+    changed = [line[1:].strip(' -"') for line in diff.split("\n") if line[:1] in ("+", "-") and line[1:].strip()]
+    return all(any(re.match(rf"{re.escape(name)}(?![\w.])", line) for name in edits) for line in changed)
 
 
 def _fits(new: Change, old: Change, run: RunConfig) -> bool:
     """Whether the run has what the diff takes out, or a number beyond it; what is only added overrides no value."""
     setting = run.settings.get(new.name)
+    written = next((option for option in reversed(run.options) if option.key == new.name), None)
+    if not new.canonical:
+        return written is None if old.value == UNSET else written is not None and written.raw == old.raw
     value = setting.value if setting is not None else None
     is_written = setting is not None and not setting.is_default
     if old.value == UNSET:

@@ -25,6 +25,7 @@ FIX = (
     "```diff\n-num_train_epochs: 10\n+num_train_epochs: 2\n```"
 )
 
+CODE = "+model = AutoModel.from_pretrained(\n+    torch_dtype=torch.bfloat16,\n+)\n"
 HALF = "\n\n```diff\n*-fp16: true\n+bf16: true\n```"
 
 
@@ -92,6 +93,9 @@ def test_the_fix_speaks_the_words_of_the_users_framework() -> None:
             "```diff\n+actor_rollout_ref.actor.clip_ratio_high=0.28\n```",
         ),
         ("ms-swift 3.1.0 dpo", "`attn_implementation: sdpa`", "`attn_impl: sdpa`"),
+        ("llamafactory 0.9.1", "`attn_implementation: eager`", "`flash_attn: disabled`"),
+        ("llamafactory 0.9.1", "a smaller `--max_length`", "a smaller `--cutoff_len`"),
+        ("llamafactory 0.9.1", f"```diff\n{CODE}```", f"```diff\n{CODE}```"),
         ("verl 0.7.0 nan", "```diff\n-lora_r: 8\n+lora_rank: 8\n```", "```diff\n-lora_r: 8\n+lora_rank: 8\n```"),
         ("trl 0.19 loss nan", "`torch_dtype: bfloat16`", "`torch_dtype: bfloat16`"),
     ],

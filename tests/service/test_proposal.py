@@ -48,6 +48,10 @@ def changed(found: Proposal | None) -> list[str]:
         ("+neftune_noise_alpha: 5\n", "1.0e-5", "bf16", ["+neftune_noise_alpha: 5"]),
         ("-max_length: 8192\n+max_length: 4096\n", "1.0e-5", "bf16", []),  # 2048 by default
         ("+no_such_option: 5\n", "1.0e-5", "bf16", []),
+        # Half of a fix is none: a line that is no option, an option of no framework's, the same value by another name.
+        (RATE + '+gradient_checkpointing_kwargs={"use_reentrant": False}\n', "1.0e-3", "bf16", []),
+        (RATE + "+no_such_option: 5\n", "1.0e-3", "bf16", []),
+        ("-num_epochs: 3\n+num_train_epochs: 3\n", "1.0e-5", "bf16", []),
         ("-model = load(name)\n+model = load(name, seed=1)\n", "1.0e-5", "bf16", []),
     ],
 )
