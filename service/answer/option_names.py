@@ -124,9 +124,11 @@ def _edits_there(block: Sequence[str], dialect: Dialect, renames: Mapping[str, s
         edit = line[1:].strip()
         there = _there(edit, dialect, renames) if line[:1] in ("+", "-") else edit
         renamed = renamed or there not in (edit, None)
-        if there is not None:
-            lines.append(line if there == edit else f"{line[0]}{there.rstrip(',')}")
-    return [line for line in dict.fromkeys(lines) if not _CALL.match(line)] if renamed else lines
+        changed = line if there == edit else f"{line[0]}{there.rstrip(',')}" if there is not None else ""
+        # Two options of a case may be one here: `torch_dtype: bfloat16` and `bf16: true` of OpenRLHF.
+        if there is not None and not (changed != line and changed in lines):
+            lines.append(changed)
+    return [line for line in lines if not _CALL.match(line)] if renamed else lines
 
 
 def _span_there(dialect: Dialect, renames: Mapping[str, str], language: str, span: re.Match[str]) -> str:

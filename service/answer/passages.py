@@ -301,8 +301,13 @@ def _in_words(fixes: Sequence[Fix], language: str, most: int = CHANGE_WORDS) -> 
 def also_patched(finding: Finding, context: Context, citations: Citations) -> Sections:
     """The patch of a finding that the answer is not about, behind what it changes."""
     view, marker = finding_view(finding, citations.language), citations.rule(finding)
-    change = cited("change", _in_words(finding.fixes, citations.language), marker)
-    return (*change, *diff(view.patch, cleared("patch_aside", view, citations), view.appears, context, citations))
+    note = cleared("patch_aside", view, citations)
+    parts = (
+        *cited("change", _in_words(finding.fixes, citations.language), marker),
+        *diff(view.patch, note, view.appears, context, citations),
+    )
+    body = "\n\n".join(part.body for part in parts)
+    return plain("aside", body, *dict.fromkeys(marker for part in parts for marker in part.markers))
 
 
 def has_patch(finding: Finding) -> bool:

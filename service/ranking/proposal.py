@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.frameworks.canonical import keys_of
+from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence, Read
-from trainmedic.kb.model.run import RunConfig
+from trainmedic.kb.model.run import Origin, RunConfig
 from trainmedic.service.dialogue.change import UNSET, Change, InvalidChange, parse_change
 from trainmedic.service.dialogue.what_if import ALREADY, WhatIf, what_if
 from trainmedic.service.ranking.fix_values import changed_by
@@ -39,7 +41,8 @@ def proposal(case: Case, evidence: Evidence, rules: RuleSet, read: Read) -> Prop
 
 
 def _changes(case: Case, run: RunConfig) -> Iterator[tuple[str, str]]:
-    """The changes of the case's diff that fit; none of a diff of which a part is not understood, or only renames."""
+    """The changes of the case's diff that fit, but none of a diff of which a part is not understood, that only renames,
+    or that takes out nothing the run has."""
     framework = run.framework.value if run.framework is not None else ""
     for diff in _DIFF.findall(case.section("fix", "en")):
         edits = changed_by(diff)
@@ -52,10 +55,10 @@ def _changes(case: Case, run: RunConfig) -> Iterator[tuple[str, str]]:
         except InvalidChange:
             continue
         settings = [new.name for _, new in meant.values()]
-        if _is_whole(diff, edits) and len(set(settings)) == len(settings):
-            for name, (old, new) in meant.items():
-                if _fits(new, old, run):
-                    yield name, edits[name][1] or _UNSET
+        fitting = {name for name, (old, new) in meant.items() if _fits(new, old, run)}
+        replaced = {name for name, (old, _) in meant.items() if old.value != UNSET}
+        if _is_whole(diff, edits) and len(set(settings)) == len(settings) and (fitting & replaced or not replaced):
+            yield from ((name, edits[name][1] or _UNSET) for name in meant if name in fitting)
 
 
 def _is_whole(diff: str, edits: Collection[str]) -> bool:
@@ -65,20 +68,42 @@ def _is_whole(diff: str, edits: Collection[str]) -> bool:
 
 
 def _fits(new: Change, old: Change, run: RunConfig) -> bool:
-    """Whether the run has what the diff takes out, or a number beyond it; what is only added overrides no value."""
-    setting = run.settings.get(new.name)
-    written = next((option for option in reversed(run.options) if option.key == new.name), None)
+    """Whether the run has what the diff takes out, or a number nearer to that or beyond it.
+
+    What is only added overrides no value, and no name or path: those of a case are examples.
+    """
     if not new.canonical:
-        return written is None if old.value == UNSET else written is not None and written.raw == old.raw
+        return _fits_own(new, old, run)
+    setting = run.settings.get(new.name)
     value = setting.value if setting is not None else None
     is_written = setting is not None and not setting.is_default
     if old.value == UNSET:
-        return not is_written or isinstance(new.value, bool)
+        exemplary = specs()[new.name].kind in ("text", "list", "targets", "any")
+        return not exemplary and (not is_written or isinstance(new.value, bool))
     if new.value == UNSET:
         return is_written and value == old.value
-    if _is_number(value) and _is_number(old.value) and _is_number(new.value):
-        return (value - new.value) * (old.value - new.value) > 0  # type: ignore[operator]
+    if is_written and _is_number(value) and _is_number(old.value) and _is_number(new.value):
+        return _is_nearer(float(value), float(old.value), float(new.value))  # type: ignore[arg-type]
     return setting is not None and value == old.value
+
+
+def _fits_own(new: Change, old: Change, run: RunConfig) -> bool:
+    """The same of an option that is no canonical setting: a switch or a number, and not of a call (it may refuse it)."""
+    written = next((option for option in reversed(run.options) if option.key == new.name), None)
+    if re.fullmatch(r"(?i)true|false|[-+]?[\d.]+(e[-+]?\d+)?", new.raw) is None:
+        return False
+    if old.value != UNSET:
+        return written is not None and written.raw == old.raw
+    return written is None and all(option.origin is not Origin.PYTHON for option in run.options)
+
+
+def _is_nearer(value: float, old: float, new: float) -> bool:
+    """Whether a value is on the old one's side of the new one, and at least half of its way off."""
+    if (value - new) * (old - new) <= 0:
+        return False
+    if min(value, old, new) > 0:
+        return abs(math.log(value / new)) >= abs(math.log(old / new)) / 2
+    return abs(value - new) >= abs(old - new) / 2
 
 
 def _is_number(value: object) -> bool:

@@ -41,6 +41,7 @@ def changed(found: Proposal | None) -> list[str]:
     ("diff", "rate", "half", "lines"),
     [
         (RATE, "1.0e-3", "bf16", ["-learning_rate: 1.0e-3", "+learning_rate: 1.0e-5"]),
+        (RATE, "2.0e-5", "bf16", []),  # nearer to what the diff sets
         (RATE, "5.0e-6", "bf16", []),  # lower already: the diff would raise it
         (RATE, "1.0e-5", "bf16", []),
         (BF16, "1.0e-5", "fp16", ["-fp16: true", "+bf16: true"]),
@@ -48,6 +49,8 @@ def changed(found: Proposal | None) -> list[str]:
         ("+neftune_noise_alpha: 5\n", "1.0e-5", "bf16", ["+neftune_noise_alpha: 5"]),
         ("-max_length: 8192\n+max_length: 4096\n", "1.0e-5", "bf16", []),  # 2048 by default
         ("+no_such_option: 5\n", "1.0e-5", "bf16", []),
+        ("-packing: true\n+packing: false\n+neftune_noise_alpha: 5\n", "1.0e-5", "bf16", []),  # it does not pack
+        ("+output_dir: saves/other\n+media_dir: /data\n", "1.0e-5", "bf16", []),  # a path of the case's
         # Half of a fix is none: a line that is no option, an option of no framework's, the same value by another name.
         (RATE + '+gradient_checkpointing_kwargs={"use_reentrant": False}\n', "1.0e-3", "bf16", []),
         (RATE + "+no_such_option: 5\n", "1.0e-3", "bf16", []),
