@@ -88,7 +88,7 @@ def _fits(new: Change, old: Change, run: RunConfig) -> bool:
 
 
 def _fits_own(new: Change, old: Change, run: RunConfig) -> bool:
-    """The same of an option that is no canonical setting: a switch or a number, and not of a call (it may refuse it)."""
+    """The same of an option that is no canonical setting: a switch or a number, and not of a call: it may refuse it."""
     written = next((option for option in reversed(run.options) if option.key == new.name), None)
     if re.fullmatch(r"(?i)true|false|[-+]?[\d.]+(e[-+]?\d+)?", new.raw) is None:
         return False
