@@ -111,15 +111,6 @@ class Page:
     def headed(self, name: str, sections: Sections) -> Sections:
         return headed(name, sections, self.language)
 
-    def patch(self, findings: Sequence[Finding], most: int = 1, *, words: bool = True) -> Sections:
-        return self._patch(passages.patch(findings, self.context, self.citations, most, words=words))
-
-    def patch_own(self) -> Sections:
-        return self._patch((*self.proposed, *passages.patch(self.own, self.context, self.citations)))
-
-    def _patch(self, sections: Sections) -> Sections:
-        return self.headed("patch" if any(section.kind == "diff" for section in sections) else "fix", sections)
-
     def seen(self, findings: Sequence[Finding], *, fixes: bool = False) -> Sections:
         return self.headed("seen", passages.seen("seen", findings, self.citations, fixes=fixes))
 
@@ -233,18 +224,21 @@ def whole_fix(page: Page) -> Sections:
 
 
 def patch_own(page: Page) -> Sections:
-    return page.patch_own()
+    sections = (*page.proposed, *passages.patch(page.own, page.context, page.citations))
+    return page.headed("patch" if any(section.kind == "diff" for section in sections) else "fix", sections)
 
 
 def patch_urgent(page: Page) -> Sections:
-    return page.patch(page.urgent, words=False)
+    """No cause is named, so what the patch clears is a finding and not the problem."""
+    return page.headed("patch", passages.patches(page.urgent, page.context, page.citations, "patch_aside"))
 
 
 def patch_faults(page: Page) -> Sections:
     """One patch for all faults, where there is one."""
     repair = page.context.report.repair
     if repair is None or not repair.patch:
-        return page.patch(page.urgent, len(page.urgent), words=False)
+        patches = passages.patches(page.urgent, page.context, page.citations, "patch", len(page.urgent))
+        return page.headed("patch", patches)
     note = page.says("one_patch", count=len(grouped(page.urgent)))
     cleared = passages.cleared("patch", repair, page.citations)
     diff = passages.diff(repair.patch, cleared, repair.appears, page.context, page.citations)

@@ -270,18 +270,24 @@ def names(case: Case, context: Context, language: str) -> Sections:
     return plain("names", messages("names_here", language, framework=framework, names=names) if names else "")
 
 
-def patch(
-    fired: Sequence[Finding], context: Context, citations: Citations, most: int = 1, *, words: bool = True
-) -> Sections:
-    """The first repairs, those that edit the user's own text before others: each diff, then what it is in ``words``."""
-    sections: list[Section] = []
-    repairing = (f for f in fired if f.fixes and all(fix.repairs for fix in f.fixes))
-    fixable = sorted(repairing, key=lambda f: not any(fix.patch for fix in f.fixes))
-    for finding in fixable[:most]:
-        view = finding_view(finding, citations.language)
-        sections += diff(view.patch, cleared("patch", view, citations), view.appears, context, citations)
-        sections += plain("change", _in_words(finding.fixes, citations.language)) if words else ()
-    return tuple(sections)
+def patch(own: Sequence[Finding], context: Context, citations: Citations) -> Sections:
+    """The first repair of a cause, one that edits the user's own text before others: its diff, then what it is."""
+    (finding, *_) = (*_repairing(own), None)
+    if finding is None:
+        return ()
+    change = plain("change", _in_words(finding.fixes, citations.language))
+    return (*patches((finding,), context, citations, "patch"), *change)
+
+
+def patches(fired: Sequence[Finding], context: Context, citations: Citations, note: str, most: int = 1) -> Sections:
+    """The diffs of the first repairs, each with what the rules say then (``note``)."""
+    views = [finding_view(finding, citations.language) for finding in _repairing(fired)[:most]]
+    made = (diff(view.patch, cleared(note, view, citations), view.appears, context, citations) for view in views)
+    return tuple(section for sections in made for section in sections)
+
+
+def _repairing(fired: Sequence[Finding]) -> list[Finding]:
+    return sorted((f for f in fired if f.fixes and all(fix.repairs for fix in f.fixes)), key=lambda f: not has_patch(f))
 
 
 def _in_words(fixes: Sequence[Fix], language: str, most: int = CHANGE_WORDS) -> str:
