@@ -272,7 +272,7 @@ def names(case: Case, context: Context, language: str) -> Sections:
 
 def patch(own: Sequence[Finding], context: Context, citations: Citations) -> Sections:
     """The first repair of a cause, one that edits the user's own text before others: its diff, then what it is."""
-    (finding, *_) = (*_repairing(own), None)
+    finding = next(iter(_repairing(own)), None)
     if finding is None:
         return ()
     change = plain("change", _in_words(finding.fixes, citations.language))
