@@ -34,11 +34,12 @@ from trainmedic.service.dialogue.two_runs import of_failing_run, two_runs
 from trainmedic.service.dialogue.what_if import WhatIf, what_if
 from trainmedic.service.ranking.candidates import candidates_of, context_of, impossible_defects
 from trainmedic.service.ranking.defects import defects_beside
-from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
+from trainmedic.service.ranking.diagnose import Diagnosis, complaint, diagnose
 from trainmedic.service.ranking.features import Candidate, Context, said_concepts
 from trainmedic.service.ranking.follow_up import as_it_is_now, changed, confirmed, first_of, ruled_out, without
 from trainmedic.service.ranking.judgement import Judgement
 from trainmedic.service.ranking.knowledge import Knowledge
+from trainmedic.service.ranking.proposal import Proposal, proposal
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.ranking.similar import shown, similar_threads
 
@@ -63,11 +64,12 @@ class Draft:
     """One question with everything that an answer to it says, whoever writes the text.
 
     ``supposed`` is what the rules say of a change that the question only supposes, or that helped; ``helped`` is the
-    cause that this confirms. ``changes`` is the difference to the previous answer. ``printed`` are messages of
-    frameworks in the evidence, ``similar`` reports of others, ``defects`` those of the installed packages to show
-    beside the causes, ``sightings`` how many earlier conversations were about the same failure and the day of the last.
-    ``inquiry`` is a question that is no incident. ``recalled``: all stored turns could be read. ``judgement`` is a
-    model's, which decides over the diagnosis of the program.
+    cause that this confirms. ``proposal`` is the fix of the first cause in the user's own files, ``changes`` the
+    difference to the previous answer. ``printed`` are messages of frameworks in the evidence, ``similar`` reports of
+    others, ``defects`` those of the installed packages to show beside the causes, ``sightings`` how many earlier
+    conversations were about the same failure and the day of the last. ``inquiry`` is a question that is no incident.
+    ``recalled``: all stored turns could be read. ``judgement`` is a model's, which decides over the diagnosis of the
+    program.
     """
 
     id: str
@@ -81,6 +83,7 @@ class Draft:
     language: Literal["en", "zh"]
     supposed: WhatIf | None = None
     helped: Case | None = None
+    proposal: Proposal | None = None
     changes: Difference | None = None
     printed: tuple[MessageMatch, ...] = ()
     similar: tuple[SimilarThread, ...] = ()
@@ -174,10 +177,11 @@ class Pipeline:
             language=intent.language if request.language == "auto" else request.language,
             supposed=supposed,
             helped=helped if message.relation is Relation.SOLVED else None,
+            proposal=self._proposal(diagnosis, context),
             changes=changes,
             printed=() if inquiry is not None else explain(context.evidence),
             similar=() if quiet else shown(context.similar),
-            defects=() if quiet else self._defects(context.evidence, diagnosis),
+            defects=() if quiet else self._defects(context, diagnosis),
             runs=self._two_runs(runs.works, context) if runs is not None else None,
             inquiry=inquiry,
         )
@@ -257,10 +261,26 @@ class Pipeline:
         causes = tuple(cause.case.id for cause in diagnosis.causes)
         return (*before, replace(last, verdict=diagnosis.verdict, causes=causes))
 
-    def _defects(self, evidence: Evidence, diagnosis: Diagnosis) -> tuple[DefectMatch, ...]:
-        beliefs = (diagnosis.differential.belief(cause) for cause in diagnosis.causes)
-        mechanisms = {belief.id for belief in beliefs if belief is not None}
-        return defects_beside(evidence, self.knowledge.defects.of(evidence.versions).all, mechanisms)
+    def _proposal(self, diagnosis: Diagnosis, context: Context) -> Proposal | None:
+        """The fix of the cause that is named, unless a rule of its own has a patch."""
+        cause = diagnosis.lead or diagnosis.likely
+        if cause is None or cause.case.kind != "fault":
+            return None
+        if any(fix.patch and fix.repairs for finding in diagnosis.own(cause) for fix in finding.fixes):
+            return None
+        return proposal(cause.case, context.evidence, self.knowledge.rules, self.read)
+
+    def _defects(self, context: Context, diagnosis: Diagnosis) -> tuple[DefectMatch, ...]:
+        evidence, symptoms = context.evidence, context.symptoms
+        beliefs = [diagnosis.differential.belief(cause) for cause in diagnosis.causes]
+        concerning = {
+            belief.id
+            for belief in beliefs
+            if belief is not None
+            and (belief is beliefs[0] or not symptoms or symptoms & set(belief.weighed.mechanism.predicts))
+        }
+        known = self.knowledge.defects.of(evidence.versions).all
+        return defects_beside(evidence, known, concerning, complains=complaint(context))
 
     def _two_runs(self, attachments: Sequence[Attachment], context: Context) -> ComparedRuns:
         evidence, works = context.evidence, self.side(attachments)

@@ -16,6 +16,8 @@ from trainmedic.service.answer.differential import differential_view
 from trainmedic.service.answer.error_messages import message_view
 from trainmedic.service.answer.follow_up import changes_view
 from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.option_names import in_dialect
+from trainmedic.service.answer.refutations import refutations_of
 from trainmedic.service.answer.run_diff import two_runs_view
 from trainmedic.service.answer.schema import (
     Answer,
@@ -120,25 +122,26 @@ def cause_views(draft: Draft, language: str) -> tuple[CauseView, ...]:
     others = draft.diagnosis.causes if draft.judgement is None or draft.verdict in ("answered", "need_input") else ()
     left = [cause for cause in others if cause.case.id not in elected]
     most = max(len(views), draft.request.top_k)
-    return (*views, *_known_causes(left, draft.diagnosis, language, len(views) + 1))[:most]
+    return (*views, *_known_causes(left, draft, language, len(views) + 1))[:most]
 
 
-def _known_causes(
-    causes: Sequence[Cause], diagnosis: Diagnosis, language: str, first_rank: int
-) -> tuple[CauseView, ...]:
+def _known_causes(causes: Sequence[Cause], draft: Draft, language: str, first_rank: int) -> tuple[CauseView, ...]:
+    diagnosis, evidence = draft.diagnosis, draft.context.evidence
     return tuple(
         CauseView(
             rank=rank,
             case_id=cause.case.id,
             title=cause.case.title.get(language),
             cause=plain_text(cause.case.section("cause", language)),
-            fix=plain_text(fix_of(cause, diagnosis, language)),
+            fix=plain_text(in_dialect(fix_of(cause, diagnosis, language), cause.case, evidence, language)),
             confidence=cause.confidence,
             score=round(cause.probability, 4),
             evidence_grade=cause.case.evidence,
             cases=(cause.case.id, *cause.case.related),
             findings=tuple(sorted({f.rule_id for f in cause.findings if f.status is Status.FIRED})),
-            refutations=tuple(project(RefutationView, item, language) for item in cause.case.refutations),
+            refutations=tuple(
+                project(RefutationView, item, language) for item in refutations_of(cause.case, diagnosis.findings)
+            ),
             why=tuple(name for name, value in cause.features.items() if value > 0),
             level=cause.case.level,
             mechanism=_mechanism_of(cause, diagnosis, language),

@@ -11,6 +11,7 @@ from trainmedic.service.answer.citations import Citations, code, harmless, place
 from trainmedic.service.answer.error_messages import messages_section
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.passages import Sections, headed, listing, plain
+from trainmedic.service.answer.refutations import refutations_of
 from trainmedic.service.answer.run_diff import differences
 from trainmedic.service.answer.schema import CauseView, RefutationView, Section
 from trainmedic.service.answer.similar import similar_section
@@ -31,6 +32,7 @@ def hypothesis_view(hypothesis: Hypothesis, rank: int, draft: Draft) -> CauseVie
     case = cause.case if cause is not None else None
     spans = [span for point in hypothesis.points for span in point.spans]
     fired = [finding for finding in cause.findings if finding.status is Status.FIRED] if cause is not None else []
+    refuted = refutations_of(case, draft.diagnosis.findings) if case is not None else ()
     return CauseView(
         rank=rank,
         case_id=case.id if case is not None else OWN.format(rank=rank),
@@ -42,7 +44,7 @@ def hypothesis_view(hypothesis: Hypothesis, rank: int, draft: Draft) -> CauseVie
         evidence_grade=case.evidence if case is not None else "",
         cases=(case.id, *case.related) if case is not None else (),
         findings=tuple(sorted({finding.rule_id for finding in fired})),
-        refutations=tuple(project(RefutationView, item, language) for item in case.refutations) if case else (),
+        refutations=tuple(project(RefutationView, item, language) for item in refuted),
         level=case.level if case is not None else "case",
         origin="known" if case is not None else "model",
         support=hypothesis.support,
@@ -120,11 +122,13 @@ def _fix(hypothesis: Hypothesis, page: layout.Page) -> Sections:
     sections: list[Section] = []
     trial = hypothesis.trial
     if trial is not None and trial.patch:
-        cleared = [effect.rule_id for effect in trial.clears]
-        sections += passages.diff(trial.patch, cleared, (), page.context, page.citations)
-        if trial.appears:
-            titles, markers = cited_titles(trial.appears, page.citations.effect, page.language)
-            sections += plain("checked", messages("supposed_effects.appears", page.language, titles=titles), *markers)
+        sections += passages.diff(trial.patch, "", (), page.context, page.citations)
+        for name in ("clears", "appears"):
+            if effects := getattr(trial, name):
+                titles, markers = cited_titles(effects, page.citations.effect, page.language)
+                said = messages("judged.checked", page.language)
+                said += messages(f"supposed_effects.{name}", page.language, titles=titles)
+                sections += plain("checked", said, *markers)
     if hypothesis.change:
         sections += plain("change" if sections else "fix", harmless_text(hypothesis.change))
     if hypothesis.command:

@@ -45,7 +45,6 @@ class Told(NamedTuple):
     more_fix: Sections
     verify: Sections
     confirm: Sections
-    seen: Sequence[Finding]
 
 
 class Page:
@@ -59,7 +58,10 @@ class Page:
         self.diagnosis, self.context, self.language = draft.diagnosis, draft.context, citations.language
         self.subject = subject
         self.proofs = [f for f in self.context.report.fired if subject is not None and f in subject.findings]
-        self.unproven = [f for f in self.diagnosis.related if f not in self.proofs]
+        own = self.diagnosis.own(subject)
+        self.own = tuple(dict.fromkeys((*self.proofs, *(f for f in self.context.report.fired if f in own))))
+        related = [f for f in self.diagnosis.related if f in self.own or (f.symptoms and not passages.has_patch(f))]
+        self.told_of = tuple(dict.fromkeys((*self.proofs, *related)))
 
     @property
     def cause(self) -> Cause:
@@ -74,15 +76,23 @@ class Page:
             marker = citations.mechanism(mechanism)
             head, rest = split(mechanism.section("cause", language), CAUSE_WORDS)
             verified = passages.verify(mechanism.section("confirm", language), marker, language)
-            related, because, why = self.diagnosis.related, cited("because", head, marker), cited("cause", rest, marker)
-            return Told(mechanism.title.get(language), marker, because, why, (), (), (), *verified, related)
+            because, why = cited("because", head, marker), cited("cause", rest, marker)
+            return Told(mechanism.title.get(language), marker, because, why, (), (), (), *verified)
         case = self.cause.case
         marker = citations.case(case)
         because, why, said = passages.because(case, self.proofs, citations)
-        fixed = passages.fix(case, self.proofs, self.context, marker, citations)
+        change = passages.patch(self.own, self.context, citations)
+        fixed = passages.fix(case, change, self.proposed, self.context, marker, citations)
         verified = passages.verify(case.section("confirm", language), marker, language)
-        seen = (*self.proofs, *self.unproven)
-        return Told(case.title.get(language), marker, because, why, said, *fixed, *verified, seen)
+        return Told(case.title.get(language), marker, because, why, said, *fixed, *verified)
+
+    @cached_property
+    def proposed(self) -> Sections:
+        """The fix of the cause in the user's own files, if it can be made there."""
+        proposal, subject = self.draft.proposal, self.subject
+        if proposal is None or subject is None or proposal.case != subject.case.id:
+            return ()
+        return passages.proposed(proposal.effects, self.context, self.citations)
 
     @cached_property
     def others(self) -> Sections:
@@ -99,9 +109,6 @@ class Page:
 
     def headed(self, name: str, sections: Sections) -> Sections:
         return headed(name, sections, self.language)
-
-    def patch(self, findings: Sequence[Finding], most: int = 1, *, words: bool = True) -> Sections:
-        return self.headed("patch", passages.patch(findings, self.context, self.citations, most, words=words))
 
     def seen(self, findings: Sequence[Finding], *, fixes: bool = False) -> Sections:
         return self.headed("seen", passages.seen("seen", findings, self.citations, fixes=fixes))
@@ -189,7 +196,7 @@ def cause_alone(page: Page) -> Sections:
 
 
 def seen(page: Page) -> Sections:
-    return page.seen([f for f in page.told.seen if f not in page.told.said])
+    return page.seen([f for f in page.told_of if f not in page.told.said])
 
 
 def seen_urgent(page: Page) -> Sections:
@@ -209,30 +216,32 @@ def whole_fix(page: Page) -> Sections:
     return page.headed("fix_full", (*page.told.fix, *page.told.more_fix))
 
 
-def patch_unproven(page: Page) -> Sections:
-    return page.patch(page.unproven)
-
-
-def patch_related(page: Page) -> Sections:
-    return page.patch(page.diagnosis.related)
+def patch_own(page: Page) -> Sections:
+    sections = (*page.proposed, *passages.patch(page.own, page.context, page.citations))
+    return page.headed("patch" if any(section.kind == "diff" for section in sections) else "fix", sections)
 
 
 def patch_urgent(page: Page) -> Sections:
-    return page.patch(page.urgent, words=False)
+    """No cause is named, so what the patch clears is a finding and not the problem."""
+    return page.headed("patch", passages.patches(page.urgent, page.context, page.citations, "patch_aside"))
 
 
 def patch_faults(page: Page) -> Sections:
     """One patch for all faults, where there is one."""
     repair = page.context.report.repair
     if repair is None or not repair.patch:
-        return page.patch(page.urgent, len(page.urgent), words=False)
+        patches = passages.patches(page.urgent, page.context, page.citations, "patch", len(page.urgent))
+        return page.headed("patch", patches)
     note = page.says("one_patch", count=len(grouped(page.urgent)))
-    diff = passages.diff(repair.patch, repair.clears, repair.appears, page.context, page.citations)
+    cleared = passages.cleared("patch", repair, page.citations)
+    diff = passages.diff(repair.patch, cleared, repair.appears, page.context, page.citations)
     return page.headed("patch", (*plain("change", note), *diff))
 
 
 def refuted(page: Page) -> Sections:
-    return page.headed("refuted", passages.refuted(page.cause.case, page.told.marker, page.language))
+    return page.headed(
+        "refuted", passages.refuted(page.cause.case, page.diagnosis.findings, page.told.marker, page.language)
+    )
 
 
 def confirm(page: Page) -> Sections:
@@ -264,7 +273,9 @@ def others(page: Page) -> Sections:
 
 
 def listed(page: Page) -> Sections:
-    return passages.listed(page.diagnosis, page.context, page.subject, page.citations, page.urgent)
+    about = page.subject is not None or page.diagnosis.mechanism is not None
+    shown = (*page.urgent, *(page.told_of if about else ()))
+    return passages.listed(page.diagnosis, page.context, page.citations, shown)
 
 
 def folded(page: Page) -> Sections:
@@ -276,14 +287,14 @@ BEGINNING: Sequence[Slot] = (receipt, supposed)
 LAYOUT: Mapping[str, Sequence[Slot]] = {
     "cause": (
         *(lead, confidence, because, fix, verify),
-        *(folded, cause, seen, full_fix, patch_unproven, refuted, confirm),
+        *(folded, cause, seen, full_fix, refuted, confirm),
     ),
-    "healthy": (lead, grade, because, folded, cause, seen, whole_fix, patch_unproven, refuted, whole_confirm),
+    "healthy": (lead, grade, because, folded, cause, seen, whole_fix, refuted, whole_confirm),
     "likely": (
         *(lead_open, likely, because, fix, verify),
-        *(folded, cause_alone, seen, full_fix, patch_unproven, confirm, refuted),
+        *(folded, cause_alone, seen, full_fix, confirm, refuted),
     ),
-    "mechanism": (lead, because, origins, patch_related, verify, folded, cause_alone, seen, confirm),
+    "mechanism": (lead, because, origins, patch_own, verify, folded, cause_alone, seen, confirm),
     "faults": (lead_faults, problems, patch_faults),
     "explained": (
         *(explanation.lead, explanation.cards, explanation.ranges, explanation.differing),

@@ -71,7 +71,7 @@ class WhatIf:
 
     ``clears``: fired before, no longer. ``appears``: new. ``stays``: fire on the changed configuration even without the
     log. ``logged``: rest on the old run's log, so only a new run can tell. ``patch`` is a unified diff of the pasted
-    (masked) text, empty if the text could not be edited.
+    (masked) text, empty if the text could not be edited; ``assumed`` are the settings that it lacks for that reason.
     """
 
     changed: tuple[AppliedChange, ...] = ()
@@ -81,6 +81,7 @@ class WhatIf:
     logged: tuple[Effect, ...] = ()
     unknown: tuple[RejectedChange, ...] = ()
     patch: str = ""
+    assumed: tuple[str, ...] = ()
 
 
 def what_if(
@@ -116,6 +117,7 @@ def what_if(
             unified_diff(old.text, new.text, old.name)
             for old, new in zip(evidence.sources, trial.now.sources, strict=True)
         ),
+        assumed=tuple(trial.settings),
     )
 
 

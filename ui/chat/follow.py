@@ -52,7 +52,8 @@ def follow_ups(
             if item.fact not in FOLDED
         ]
     related, aside, _ = sorted_findings(answer)
-    files = next((c for f in patches((*related, *aside)) if (c := applied(f.patch or "", sources))), ())
+    own, _ = patches(answer, (*related, *aside))
+    files = next((c for f in own if (c := applied(f.patch or "", sources))), ())
     if files:
         buttons.append(FollowUp(id="patch", label=t["follow_patch"], question=t["patched_question"], files=files))
     if case is not None and answer.verdict == "answered":
