@@ -43,8 +43,8 @@ from trainmedic.service.ranking.proposal import Proposal, proposal
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.ranking.similar import shown, similar_threads
 
-SHORT_RELATIONS = (Relation.ACKNOWLEDGEMENT, Relation.SOLVED)
-"""Of messages that ask nothing."""
+OF_THE_ANSWER = (Relation.ACKNOWLEDGEMENT, Relation.SOLVED, Relation.ALTERNATIVE, Relation.PLACE)
+"""Of messages that are about the answer before."""
 CANDIDATES = 40
 """Causes that retrieval hands to ranking."""
 
@@ -236,7 +236,7 @@ class Pipeline:
 
     def _inquiry(self, request: Ask, turns: Sequence[Turn], message: Message, context: Context) -> Inquiry | None:
         """What a message asks that is about no incident: it brings no failure of its own, and its files no fault."""
-        if context.intent.out_of_scope or context.intent.changes or message.relation in SHORT_RELATIONS:
+        if context.intent.out_of_scope or context.intent.changes or message.relation in OF_THE_ANSWER:
             return None
         files = {attachment.name for attachment in request.attachments}
         for finding in context.report.fired if files else ():

@@ -56,10 +56,11 @@ def judged(draft: Draft, judgement: Judgement, citations: Citations) -> Sections
     """Verdict and cause, what shows it, the change with its diff, how to verify; then what else is possible."""
     page = layout.Page(draft, citations, judgement.first.cause if judgement.first is not None else None)
     language, first = citations.language, judgement.first
-    sections: list[Section] = [*layout.receipt(page), *layout.supposed(page), *layout.changes(page)]
+    reply = plain("reply", harmless_text(judgement.reply))
+    if judgement.verdict == "explained" and draft.inquiry is not None and draft.inquiry.resolved:
+        return (*reply, *layout.composed(draft, citations))
+    sections: list[Section] = [*layout.receipt(page), *layout.supposed(page), *layout.changes(page), *reply]
     shown, more_differences = differences(draft, language)
-    if judgement.reply:
-        sections += plain("reply", harmless_text(judgement.reply))
     if judgement.verdict == "explained":
         return tuple(sections)
     if first is None or judgement.verdict == "not_in_kb":

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 from trainmedic.kb.engine.facts import version_text, within
 from trainmedic.kb.engine.values import show
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Source, Span
 from trainmedic.kb.parse.logs.signal_kinds import KINDS
-from trainmedic.service.answer.citations import plain_text
+from trainmedic.service.answer import layout
+from trainmedic.service.answer.citations import Citations, plain_text
 from trainmedic.service.answer.differential import Reasons
 from trainmedic.service.answer.error_messages import message_view
 from trainmedic.service.answer.run_diff import two_runs_view
@@ -40,6 +42,9 @@ MAX_FACTS = 60
 MAX_DIFFERENCES = 15
 BYTES_PER_TOKEN = 3
 """A cautious estimate: Chinese has about three bytes a token, English four."""
+
+
+_MARKER = regex(r"\s?\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +172,7 @@ Texts = Iterator[tuple[str, tuple[Span, ...]]]
 
 def _facts(draft: Draft) -> Texts:
     """What the program knows, the surest first."""
+    yield from _of_the_inquiry(draft)
     yield from _of_findings(draft)
     yield from _of_the_run(draft)
     yield from _of_defects(draft)
@@ -175,6 +181,14 @@ def _facts(draft: Draft) -> Texts:
     yield from _of_settings(draft)
     yield from _of_quiet_checks(draft)
     yield from _of_others(draft)
+
+
+def _of_the_inquiry(draft: Draft) -> Texts:
+    """What is known of the subject of a question that is no incident."""
+    if draft.inquiry is not None and draft.inquiry.resolved:
+        for section in layout.composed(draft, Citations(draft.language)):
+            if section.kind != "receipt":
+                yield " ".join(_MARKER.sub("", plain_text(section.body)).split()), ()
 
 
 def _of_findings(draft: Draft) -> Texts:
