@@ -248,7 +248,7 @@ class ChatModel:
         within_s: float | None = None,
         usage: Counter[str] | None = None,
     ) -> Form:
-        """One answer in the shape of ``form``, whose schema the endpoint enforces and this validates. Not retried.
+        """One answer in the shape of ``form``, whose schema the endpoint enforces and this validates.
 
         Adds the tokens used to ``usage``. Raises `ModelError`.
         """
@@ -258,27 +258,42 @@ class ChatModel:
             "max_tokens": max_tokens,
         }
         async with self._turns.turn(within_s) as deadline:
-            text = ""
-            for variant in self._variants():
-                try:
-                    with failures():
-                        async with self._until(deadline):
-                            client = await self._client()
-                            with self._recorded(client, max_tokens) as record:
-                                answer = await client.ainvoke(messages_of(messages), **bound, **variant)
-                                record.heard(answer)
-                    self._answered(variant)
-                    text = text_of(answer)
-                    if usage is not None:
-                        usage.update(usage_of(answer) or {})
-                    break
-                except ModelError as failure:
-                    if not self._may_drop(variant, failure):
-                        raise
+            retrying = AsyncRetrying(
+                retry=retry_if_exception(lambda error: isinstance(error, ModelError) and error.kind in RETRIED),
+                stop=lambda state: state.attempt_number == ATTEMPTS or deadline - self._clock() < PAUSE_S,
+                wait=wait_fixed(PAUSE_S),
+                reraise=True,
+            )
+            answer: BaseMessage = await retrying(self._answer, messages_of(messages), bound, deadline)
+            if usage is not None:
+                usage.update(usage_of(answer) or {})
             try:
-                return form.model_validate_json(without_reasoning(text))
+                return form.model_validate_json(without_reasoning(text_of(answer)))
             except ValidationError as error:
                 raise ModelError("garbage", f"does not match the schema: {error.error_count()} problems") from None
+
+    async def _answer(self, messages: list[BaseMessage], bound: Mapping[str, Any], deadline: float) -> BaseMessage:
+        """One whole answer, in the next variant if the endpoint refuses the first."""
+        *others, last = self._variants()
+        for variant in others:
+            try:
+                return await self._whole(messages, bound, variant, deadline)
+            except ModelError as failure:
+                if not self._may_drop(variant, failure):
+                    raise
+        return await self._whole(messages, bound, last, deadline)
+
+    async def _whole(
+        self, messages: list[BaseMessage], bound: Mapping[str, Any], variant: Mapping[str, Any], deadline: float
+    ) -> BaseMessage:
+        with failures():
+            async with self._until(deadline):
+                client = await self._client()
+                with self._recorded(client, bound["max_tokens"]) as record:
+                    answer = await client.ainvoke(messages, **bound, **variant)
+                    record.heard(answer)
+        self._answered(variant)
+        return answer
 
     async def _attempt(
         self, messages: Sequence[BaseMessage], bound: Mapping[str, Any], deadline: float, draft: _Draft
