@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from trainmedic.kb.frameworks.catalogue import is_option
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.report import Severity, Status
 from trainmedic.service.diagnosis.brief import Brief, Candidate, Line
 from trainmedic.service.diagnosis.confidence import Calibration
@@ -21,6 +22,7 @@ from trainmedic.service.ranking.inference import Cause, contradicted
 from trainmedic.service.ranking.judgement import Hypothesis, Judgement, Point, Support
 
 MOST_OBJECTIONS = 6
+_ENVIRONMENT = regex(r"(?:export\s+)?[A-Z][A-Z0-9_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,15 +125,18 @@ class _Prover:
         broken = [effect.title.get(language) for effect in trial.appears if effect.severity is Severity.ERROR]
         if broken:
             refused += [(", ".join(changes), title) for title in broken]
-        # Without a configuration there is nothing to edit: the change in words still stands.
-        if context.evidence.run.options:
-            self.objections += [f"the edit of {name} cannot be made: {why}" for name, why in refused]
+        # Without a configuration there is nothing to edit: the change in words still stands, as does one of the
+        # environment, which is no setting of a framework.
+        if context.evidence.run.options and context.evidence.run.framework is not None:
+            made = [(name, why) for name, why in refused if not _ENVIRONMENT.fullmatch(name)]
+            self.objections += [f"the edit of {name} cannot be made: {why}" for name, why in made]
         return (None if broken or not trial.changed else trial), tuple(refused)
 
     def _support(self, hypothesis: Hypothesis) -> Support:
         if any(self._proofs(hypothesis)):
             return "proven"
-        return "supported" if hypothesis.points and not hypothesis.unknown else "unproven"
+        doubtful = any(name[:1].isdigit() or name.startswith("--") for name in hypothesis.unknown)
+        return "supported" if hypothesis.points and not doubtful else "unproven"
 
     def _proofs(self, hypothesis: Hypothesis) -> Iterator[bool]:
         cause, trial = hypothesis.cause, hypothesis.trial

@@ -267,8 +267,11 @@ class ChatModel:
             answer: BaseMessage = await retrying(self._answer, messages_of(messages), bound, deadline)
             if usage is not None:
                 usage.update(usage_of(answer) or {})
+            text = text_of(answer)
+            with suppress(ValidationError):
+                return form.model_validate_json(text)  # it may speak of a tag that ends reasoning
             try:
-                return form.model_validate_json(without_reasoning(text_of(answer)))
+                return form.model_validate_json(without_reasoning(text))
             except ValidationError as error:
                 raise ModelError("garbage", f"does not match the schema: {error.error_count()} problems") from None
 

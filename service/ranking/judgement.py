@@ -14,7 +14,9 @@ from trainmedic.service.ranking.inference import Cause
 
 Support = Literal["proven", "supported", "unproven"]
 """``proven``: a check that fired, a defect of the installed release or a change that clears a finding bears it out;
-``supported``: lines or facts that exist speak for it; ``unproven``: nothing does that the program could find."""
+``supported``: lines or facts that exist speak for it; ``unproven``: nothing does that the program could find, or it
+names a value, a version or a flag that nothing knows. Functions and classes that it names are pointed out alone: only
+the source could tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -154,6 +154,8 @@ def test_a_name_that_nothing_knows_is_pointed_out_and_not_proven(kto: Case) -> N
     invented = kto.first(because="`frobnicate_grads` is on in 7.41.2.", lines_for=[kto.line("--max_len")])
     assert set(invented.unknown) == {"frobnicate_grads", "7.41.2"}
     assert invented.support == "unproven"
+    function = kto.first(because="`frobnicate_grads` divides by zero.", lines_for=[kto.line("--max_len")])
+    assert (function.unknown, function.support) == (("frobnicate_grads",), "supported")
     assert invented.title
 
 
