@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import logging
 import os
 import shutil
 import socket
@@ -126,6 +127,16 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         real(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", connect)
+
+
+@pytest.fixture(autouse=True)
+def _own_log() -> Iterator[None]:
+    """A program that a test starts in this process logs to a stream that is closed with the test."""
+    loggers = [logging.getLogger(name) for name in ("", "trainmedic")]
+    before = [(logger, list(logger.handlers)) for logger in loggers]
+    yield
+    for logger, handlers in before:
+        logger.handlers[:] = handlers
 
 
 @pytest.fixture(autouse=True)

@@ -182,9 +182,10 @@ def test_an_empty_secret_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_a_bad_value_is_refused_by_the_name_of_its_setting(
     name: str, value: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(f"TRAINMEDIC_{name.upper()}", value)
-    with pytest.raises(InvalidSettings, match=f"^{name}: .*{problem}") as caught:
-        load_settings()
+    with monkeypatch.context() as patch:
+        patch.setenv(f"TRAINMEDIC_{name.upper()}", value)
+        with pytest.raises(InvalidSettings, match=f"^{name}: .*{problem}") as caught:
+            load_settings()
     assert "hunter2" not in str(caught.value)
 
 
