@@ -37,7 +37,7 @@ from trainmedic.service.dialogue import conversation
 from trainmedic.service.dialogue.intent import understand
 from trainmedic.service.dialogue.query import build_query
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.dialogue.supposition import reported_changes
+from trainmedic.service.dialogue.statements import statements_in
 from trainmedic.service.dialogue.topic import says_solved
 from trainmedic.service.dialogue.turn import turn_of
 from trainmedic.service.settings import Settings
@@ -160,7 +160,7 @@ def understood(text: str) -> object:
     later = conversation.message_of(text, (), [turn_of(EARLIER)], glossary, parse)
     intents = [understand(message.question, message.evidence, glossary) for message in (first, later)]
     query = build_query(later.evidence, Report(), later.question, glossary=glossary)
-    return intents, query, explain(first.evidence), says_solved(text), reported_changes(text, None, glossary, parse)
+    return intents, query, explain(first.evidence), says_solved(text), statements_in(text, None, glossary, parse)
 
 
 def asked(text: str) -> object:

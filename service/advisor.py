@@ -15,7 +15,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.model.report_view import ReportView
 from trainmedic.kb.stopwatch import Stopwatch
-from trainmedic.service.answer.assemble import Written, assemble
+from trainmedic.service.answer.assemble import Asked, assemble
 from trainmedic.service.answer.audit import audited
 from trainmedic.service.answer.error_messages import explained
 from trainmedic.service.answer.run_diff import diff_view
@@ -67,16 +67,13 @@ class Advisor:
         draft = self.prepare(request, trace_id)
         return self.memory.remember(draft.asked, self.compose(draft))
 
-    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> Draft:
-        """Everything that an answer says; nothing is composed or stored yet.
-
-        ``restated`` is the question in other words, searched for beside the user's own. Raises `InvalidRequest` if the
-        request is empty.
-        """
+    def prepare(self, request: Ask, trace_id: str = "") -> Draft:
+        """Everything that an answer says; nothing is composed or stored yet. Raises `InvalidRequest` if the request is
+        empty."""
         with tracer.start_as_current_span("diagnose", record_exception=False, set_status_on_exception=False) as span:
             request = request.validated()
             turns, recalled = self._earlier(request)
-            draft = self.pipeline.draft(request, turns, restated=restated)
+            draft = self.pipeline.draft(request, turns)
             causes = tuple(cause.case.id for cause in draft.diagnosis.causes)
             verdict, evidence = draft.diagnosis.verdict, draft.context.evidence
             span.set_attribute("trainmedic.verdict", verdict)
@@ -92,10 +89,10 @@ class Advisor:
             sightings=(seen.count, seen.last.date().isoformat()) if seen is not None else None,
         )
 
-    def compose(self, draft: Draft, written: Written | None = None) -> Answer:
+    def compose(self, draft: Draft, asked: Asked | None = None) -> Answer:
         """The answer of a draft, with the time that this took."""
         watch = Stopwatch()
-        answer = assemble(draft, written)
+        answer = assemble(draft, asked)
         spent, times = watch.laps["total"], dict(draft.timings_ms)
         times |= {name: round(times.get(name, 0.0) + spent, 3) for name in ("compose", "total")}
         return replace(answer, timings_ms=MappingProxyType(times))

@@ -1,7 +1,7 @@
 """The interface through which every channel asks: a stream of text that ends with the whole answer.
 
-`TemplateAnswerer` implements it without a model, `service.agent.assistant.Assistant` with one; that is a room of its
-own because importing the model's client takes longer than everything else at start.
+`TemplateAnswerer` implements it without a model, `service.diagnosis.assistant.Assistant` with one; importing a model's
+client takes longer than everything else at start.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The program's whole answer before a model writes, and the masked texts that it read.
+    """The program's whole answer, and the masked texts that it read.
 
-    Verdict, causes, findings and patch are final; the text may yet be a model's.
+    Its findings are final; verdict and causes too if ``decided``: no model will be asked.
     """
 
     answer: Answer
     sources: tuple[Source, ...]
+    decided: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,39 +52,6 @@ def deltas(sections: Sequence[Section], *, after: bool = False) -> list[Delta]:
         Delta(section.kind, f"\n\n{section.markdown}" if after or number else section.markdown)
         for number, section in enumerate(sections)
     ]
-
-
-def after_model(answer: Answer) -> Sequence[Section]:
-    """The program's own sections after a model's text."""
-    kinds = [section.kind for section in answer.sections]
-    return answer.sections[kinds.index("model_text") + 1 :] if "model_text" in kinds else ()
-
-
-class ModelText:
-    """The deltas of an answer that a model writes: ``opening`` gives the sections before its first words."""
-
-    def __init__(self, opening: Callable[[], Sequence[Section]]) -> None:
-        self.begun = False
-        self._opening = opening
-
-    def write(self, text: str) -> list[Delta]:
-        """The model's next words."""
-        if self.begun:
-            return [Delta("model_text", text)]
-        self.begun = True
-        return deltas((*self._opening(), Section(kind="model_text", body=text)))
-
-    def end(self, sections: Sequence[Section]) -> list[Delta]:
-        """The program's sections after the model's words."""
-        if not sections or self.begun:
-            return deltas(sections, after=True)
-        return deltas((*self._opening(), *sections))
-
-    def replace(self, composed: Answer, reason: str) -> list[Delta]:
-        """The composed answer, after the reason why words already streamed do not count."""
-        if not self.begun:
-            return deltas(composed.sections)
-        return [Delta("notice", f"\n\n---\n\n{reason}"), *deltas(composed.sections, after=True)]
 
 
 StreamPart: TypeAlias = Draft | StepView | Delta | Answer

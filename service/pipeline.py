@@ -17,30 +17,34 @@ from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.patches import with_patches
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
-from trainmedic.kb.identities import identities_of, mask_identities
+from trainmedic.kb.model.case import Case, Verdict
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.model.report import Report
+from trainmedic.kb.model.report import Report, Severity
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.kb.threads.thread import SimilarThread
 from trainmedic.service.dialogue.conversation import Message, message_of
 from trainmedic.service.dialogue.difference import Difference
+from trainmedic.service.dialogue.inquiry import Inquiry, inquiry_of
 from trainmedic.service.dialogue.intent import Relation, understand
 from trainmedic.service.dialogue.query import Query, build_query
 from trainmedic.service.dialogue.request import Ask, safely_named
-from trainmedic.service.dialogue.turn import Asked, Turn
+from trainmedic.service.dialogue.turn import Asked, Outcome, Turn
 from trainmedic.service.dialogue.two_runs import of_failing_run, two_runs
 from trainmedic.service.dialogue.what_if import WhatIf, what_if
 from trainmedic.service.ranking.candidates import candidates_of, context_of, impossible_defects
 from trainmedic.service.ranking.defects import defects_beside
-from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
+from trainmedic.service.ranking.diagnose import Diagnosis, complaint, diagnose
 from trainmedic.service.ranking.features import Candidate, Context, said_concepts
-from trainmedic.service.ranking.follow_up import as_it_is_now, changed, not_ruled_out
+from trainmedic.service.ranking.follow_up import as_it_is_now, changed, confirmed, first_of, ruled_out, without
+from trainmedic.service.ranking.judgement import Judgement
 from trainmedic.service.ranking.knowledge import Knowledge
-from trainmedic.service.ranking.reranked import Choice, reranked
+from trainmedic.service.ranking.proposal import Proposal, proposal
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.ranking.similar import shown, similar_threads
 
+OF_THE_ANSWER = (Relation.ACKNOWLEDGEMENT, Relation.SOLVED, Relation.ALTERNATIVE, Relation.PLACE)
+"""Of messages that are about the answer before."""
 CANDIDATES = 40
 """Causes that retrieval hands to ranking."""
 
@@ -59,10 +63,13 @@ class ComparedRuns:
 class Draft:
     """One question with everything that an answer to it says, whoever writes the text.
 
-    ``supposed`` is what the rules say of a change that the question only supposes, ``changes`` the difference to the
-    previous answer. ``printed`` are messages of frameworks in the evidence, ``similar`` reports of others, ``defects``
-    those of the installed packages to show beside the causes, ``sightings`` how many earlier conversations
-    were about the same failure and the day of the last. ``recalled``: all stored turns could be read.
+    ``supposed`` is what the rules say of a change that the question only supposes, or that helped; ``helped`` is the
+    cause that this confirms. ``proposal`` is the fix of the first cause in the user's own files, ``changes`` the
+    difference to the previous answer. ``printed`` are messages of frameworks in the evidence, ``similar`` reports of
+    others, ``defects`` those of the installed packages to show beside the causes, ``sightings`` how many earlier
+    conversations were about the same failure and the day of the last. ``inquiry`` is a question that is no incident.
+    ``recalled``: all stored turns could be read. ``judgement`` is a model's, which decides over the diagnosis of the
+    program.
     """
 
     id: str
@@ -75,15 +82,23 @@ class Draft:
     diagnosis: Diagnosis
     language: Literal["en", "zh"]
     supposed: WhatIf | None = None
+    helped: Case | None = None
+    proposal: Proposal | None = None
     changes: Difference | None = None
     printed: tuple[MessageMatch, ...] = ()
     similar: tuple[SimilarThread, ...] = ()
     defects: tuple[DefectMatch, ...] = ()
     runs: ComparedRuns | None = None
+    inquiry: Inquiry | None = None
     sightings: tuple[int, str] | None = None
     recalled: bool = True
     embedded_percent: int = 0
     timings_ms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    judgement: Judgement | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.judgement.verdict if self.judgement is not None else self.diagnosis.verdict
 
     @property
     def earlier(self) -> tuple[Turn, ...]:
@@ -102,19 +117,17 @@ class Draft:
             index_id=self.knowledge.index.manifest.id,
             owner=self.request.owner,
             continues=any(turn.answer_id for turn in self.message.turns),
+            outcome=self._outcome(),
         )
 
-    def reordered(self, choices: Sequence[Choice]) -> Draft:
-        """The draft with a model's valid choices first (see `service.ranking.reranked`): as many causes as before, and
-        the same verdict."""
-        evidence = self.context.evidence
-        texts = (evidence.question, *(source.text for source in evidence.sources))
-        # The model has seen them without the names of people and machines.
-        known = identities_of(texts)
-        lines = [line for text in texts for seen in (text, mask_identities(text, known)) for line in seen.splitlines()]
-        differential = reranked(self.diagnosis.differential, choices, lines)
-        causes = differential.causes[: len(self.diagnosis.causes)]
-        return replace(self, diagnosis=replace(self.diagnosis, differential=differential, causes=causes))
+    def _outcome(self) -> Outcome | None:
+        """What the message says that came of the answer before."""
+        last = self.message.turns[-1] if self.message.turns else None
+        relation = self.message.relation
+        tried = relation is Relation.STILL_FAILING and bool(self.message.attempts)
+        if last is None or not last.answer_id or not (tried or relation is Relation.SOLVED):
+            return None
+        return Outcome(answer_id=last.answer_id, helped=not tried, said=self.context.evidence.question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,22 +137,35 @@ class Pipeline:
     knowledge: Knowledge
     read: Read
 
-    def draft(self, request: Ask, turns: Sequence[Turn] = (), *, restated: str = "") -> Draft:
-        """``restated`` is the question in other words, searched for beside the user's own."""
+    def draft(self, request: Ask, turns: Sequence[Turn] = ()) -> Draft:
         watch = Stopwatch()
+        turns = _of_incidents(turns)
         runs = two_runs(request.question, request.attachments)
         attachments = runs.fails if runs is not None else request.attachments
         message = self.message(request.question, attachments, turns)
-        if message.relation is Relation.STILL_FAILING and not turns[-1].verdict:
+        if message.turns and not turns[-1].verdict:
             turns = self._with_outcome(turns, request.top_k)
             message = self.message(request.question, attachments, turns)
         watch.lap("parse")
-        candidates, context = self._look_up(message, watch, restated)
-        changes = changed(message, context, turns, self.message, self.knowledge, self.read)
-        if changes is not None:
-            candidates = not_ruled_out(candidates, changes, self.knowledge)
-        diagnosis = diagnose(candidates, context, self.knowledge.weights, request.top_k)
-        intent, rules, healthy = context.intent, self.knowledge.rules, diagnosis.verdict == "no_fault"
+        applied = as_it_is_now(message, self.knowledge, self.read)
+        candidates, context = self._look_up(message, applied.evidence, watch)
+        changes = changed(message, context, turns, self.message, applied, self.knowledge, self.read)
+        out = ruled_out(message, context.report, context.evidence, self.knowledge, self.read)
+        candidates = without(candidates, (*out, *(changes.ruled_out if changes is not None else ())), self.knowledge)
+        intent, rules = context.intent, self.knowledge.rules
+        supposed, helped = None, None
+        inquiry = self._inquiry(request, turns, message, context)
+        if inquiry is not None:
+            verdict: Verdict = "explained" if inquiry.resolved else "not_in_kb"
+            diagnosis, changes = Diagnosis(verdict=verdict, causes=(), missing=()), None
+            inquiry = replace(inquiry, near=tuple(each.cause.id for each in candidates))
+        else:
+            diagnosis = diagnose(candidates, context, self.knowledge.weights, request.top_k)
+            if intent.changes:
+                supposed = what_if(context.evidence, intent.changes, rules, self.read, facts=True)
+            helped = confirmed(message, diagnosis, context.evidence, supposed)
+            diagnosis = first_of(diagnosis, helped)
+        quiet = inquiry is not None or diagnosis.verdict == "no_fault"
         draft = Draft(
             id=uuid.uuid4().hex,
             conversation_id=request.conversation_id or uuid.uuid4().hex,
@@ -149,12 +175,15 @@ class Pipeline:
             context=context,
             diagnosis=diagnosis,
             language=intent.language if request.language == "auto" else request.language,
-            supposed=what_if(context.evidence, intent.changes, rules, self.read) if intent.changes else None,
+            supposed=supposed,
+            helped=helped if message.relation is Relation.SOLVED else None,
+            proposal=self._proposal(diagnosis, context),
             changes=changes,
-            printed=explain(context.evidence),
-            similar=() if healthy else shown(context.similar),
-            defects=() if healthy else self._defects(context.evidence, diagnosis),
+            printed=() if inquiry is not None else explain(context.evidence),
+            similar=() if quiet else shown(context.similar),
+            defects=() if quiet else self._defects(context, diagnosis),
             runs=self._two_runs(runs.works, context) if runs is not None else None,
+            inquiry=inquiry,
         )
         watch.lap("compose")
         return replace(draft, timings_ms=watch.laps)
@@ -162,7 +191,8 @@ class Pipeline:
     def candidates(self, request: Ask) -> tuple[tuple[Candidate, ...], Context]:
         """What ranking works on for one question: the candidates and what they share."""
         attachments = of_failing_run(request.question, request.attachments)
-        return self._look_up(self.message(request.question, attachments, ()), Stopwatch())
+        message = self.message(request.question, attachments, ())
+        return self._look_up(message, message.evidence, Stopwatch())
 
     def message(self, question: str, attachments: Sequence[Attachment], turns: Sequence[Turn]) -> Message:
         return message_of(question, attachments, turns, self.knowledge.glossary, self.read)
@@ -182,9 +212,8 @@ class Pipeline:
             query, known.index, known.embedder, top_k=CANDIDATES, cases=known.published, leave_out=leave_out
         )
 
-    def _look_up(self, message: Message, watch: Stopwatch, restated: str = "") -> tuple[tuple[Candidate, ...], Context]:
+    def _look_up(self, message: Message, evidence: Evidence, watch: Stopwatch) -> tuple[tuple[Candidate, ...], Context]:
         known = self.knowledge
-        evidence = as_it_is_now(message, known, self.read)
         intent = understand(
             message.question,
             evidence,
@@ -196,8 +225,7 @@ class Pipeline:
         book = FactBook(evidence, said_concepts(intent))
         report = self.check(evidence, book)
         watch.lap("rules")
-        text = f"{intent.text}\n{restated}" if restated else intent.text
-        query = build_query(evidence, report, text, glossary=known.glossary)
+        query = build_query(evidence, report, intent.text, glossary=known.glossary)
         leave_out = impossible_defects(evidence, intent, known)
         hits = self.hits(query, leave_out)
         watch.lap("retrieve")
@@ -206,18 +234,53 @@ class Pipeline:
         context = context_of(evidence, report, intent, hits, known, leave_out, similar, book)
         return candidates_of(hits, context, known), context
 
+    def _inquiry(self, request: Ask, turns: Sequence[Turn], message: Message, context: Context) -> Inquiry | None:
+        """What a message asks that is about no incident: it brings no failure of its own, and its files no fault."""
+        if context.intent.out_of_scope or context.intent.changes or message.relation in OF_THE_ANSWER:
+            return None
+        files = {attachment.name for attachment in request.attachments}
+        for finding in context.report.fired if files else ():
+            at_fault = finding.severity is not Severity.INFO and finding.concludes == "fault"
+            if at_fault and any(span.attachment in files for span in finding.evidence):
+                return None
+        own = self.read(request.question, request.attachments) if turns else message.evidence
+        inquiry = inquiry_of(own, context.evidence, self.knowledge.glossary)
+        if inquiry is None or inquiry.certain:
+            return inquiry
+        if turns and (not inquiry.resolved or message.relation is Relation.EXPLANATION):
+            return None  # it is about the answer above
+        return inquiry if context.intent.domain_score >= self.knowledge.weights.field else None
+
     def _with_outcome(self, turns: Sequence[Turn], top_k: int) -> tuple[Turn, ...]:
         """The turns, the last one with what it is answered; for callers that keep the conversation themselves."""
         *before, last = turns
-        candidates, context = self._look_up(self.message(last.question, last.attachments, before), Stopwatch())
+        message = self.message(last.question, last.attachments, before)
+        evidence = as_it_is_now(message, self.knowledge, self.read).evidence
+        candidates, context = self._look_up(message, evidence, Stopwatch())
         diagnosis = diagnose(candidates, context, self.knowledge.weights, top_k)
         causes = tuple(cause.case.id for cause in diagnosis.causes)
         return (*before, replace(last, verdict=diagnosis.verdict, causes=causes))
 
-    def _defects(self, evidence: Evidence, diagnosis: Diagnosis) -> tuple[DefectMatch, ...]:
-        beliefs = (diagnosis.differential.belief(cause) for cause in diagnosis.causes)
-        mechanisms = {belief.id for belief in beliefs if belief is not None}
-        return defects_beside(evidence, self.knowledge.defects.of(evidence.versions).all, mechanisms)
+    def _proposal(self, diagnosis: Diagnosis, context: Context) -> Proposal | None:
+        """The fix of the cause that is named, unless a rule of its own has a patch."""
+        cause = diagnosis.lead or diagnosis.likely
+        if cause is None or cause.case.kind != "fault":
+            return None
+        if any(fix.patch and fix.repairs for finding in diagnosis.own(cause) for fix in finding.fixes):
+            return None
+        return proposal(cause.case, context.evidence, self.knowledge.rules, self.read)
+
+    def _defects(self, context: Context, diagnosis: Diagnosis) -> tuple[DefectMatch, ...]:
+        evidence, symptoms = context.evidence, context.symptoms
+        beliefs = [diagnosis.differential.belief(cause) for cause in diagnosis.causes]
+        concerning = {
+            belief.id
+            for belief in beliefs
+            if belief is not None
+            and (belief is beliefs[0] or not symptoms or symptoms & set(belief.weighed.mechanism.predicts))
+        }
+        known = self.knowledge.defects.of(evidence.versions).all
+        return defects_beside(evidence, known, concerning, complains=complaint(context))
 
     def _two_runs(self, attachments: Sequence[Attachment], context: Context) -> ComparedRuns:
         evidence, works = context.evidence, self.side(attachments)
@@ -227,3 +290,9 @@ class Pipeline:
             diff=diff_runs(works, fails, self.knowledge.mechanisms.mechanisms),
             fails=tuple(source.name for source in evidence.sources if source.name is not None),
         )
+
+
+def _of_incidents(turns: Sequence[Turn]) -> Sequence[Turn]:
+    """The turns without questions beside the incident, whose words say nothing of it; all if there are no others."""
+    incidents = tuple(turn for turn in turns if turn.verdict != "explained" or turn.attachments)
+    return incidents or turns

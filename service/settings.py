@@ -99,7 +99,7 @@ class ModelSettings(Section):
     name: str = Field("", description="model to use; default: the first that the endpoint lists")
     api_key: SecretStr = Field(NO_SECRET, description="key of that endpoint")
     context_tokens: int = Field(8192, ge=2048, le=1_048_576, description="tokens of its context to use")
-    max_tokens: int = Field(900, ge=64, le=16_384, description="longest text that it writes, in tokens")
+    max_tokens: int = Field(2_000, ge=64, le=16_384, description="longest answer, in tokens")
     timeout_s: float = Field(
         25.0,
         gt=0,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -79,6 +80,29 @@ def form(value: object) -> Reply:
     return Reply(json.dumps(value))
 
 
+def hypothesis(**changes: Any) -> dict[str, Any]:
+    """One hypothesis of a diagnosis."""
+    empty = {"candidate": "", "title": "A micro-batch of one class", "because": "The mean over an empty class is NaN."}
+    more = {"lines_for": ["L1"], "lines_against": [], "change": "", "edits": [], "command": "", "verify": ""}
+    return {**empty, **more, **changes}
+
+
+def diagnosis(*hypotheses: dict[str, Any], **changes: Any) -> Reply:
+    """A diagnosis with these hypotheses; one without any has the usual one."""
+    fields = {"reading": "A NaN.", "verdict": "cause", "confidence": "high", "question": "", "reply": ""}
+    return form({**fields, "hypotheses": list(hypotheses), **changes})
+
+
+def electing(title: str, **changes: Any) -> Callable[[Request], Reply]:
+    """A diagnosis that elects the candidate with this title, if it is one, or has a hypothesis of its own."""
+
+    def reply(asked: Request) -> Reply:
+        found = re.search(rf"(C\d+) {re.escape(title)}", asked.prompt)
+        return diagnosis(hypothesis(candidate=found[1] if found else "", **changes))
+
+    return reply
+
+
 SILENT = Reply(end="hold")
 """A request taken and not answered."""
 
@@ -114,7 +138,7 @@ class FakeModel:
     def __init__(
         self,
         *script: Reply,
-        forms: Sequence[Reply] = (),
+        forms: Sequence[Reply | Callable[[Request], Reply]] = (),
         tokenize: Callable[[str], int] | Reply | None = lambda text: len(text.encode()) // 4,
         models: Sequence[str | Mapping[str, Any]] | Reply = (NAME,),
         refused: str = "",
@@ -263,7 +287,8 @@ class FakeModel:
             case "/v1/chat/completions":
                 before = self.forms if asked.is_form else self.texts
                 script = self._forms if asked.is_form else self._script
-                reply = script[min(len(before), len(script)) - 1]
+                scripted = script[min(len(before), len(script)) - 1]
+                reply = scripted(asked) if callable(scripted) else scripted
                 if asked.body.get("stream"):
                     await self._streamed(reply, asked, writer)
                 else:

@@ -74,10 +74,13 @@ PURE = (
     "service/ranking/defects.py",
     "service/ranking/features.py",
     "service/ranking/follow_up.py",
-    "service/llm/prompts/sources.py",
-    "service/ranking/reranked.py",
     "service/answer/series.py",
-    "service/llm/verify",
+    "service/answer/diagnosed.py",
+    "service/diagnosis/brief.py",
+    "service/diagnosis/form.py",
+    "service/diagnosis/names.py",
+    "service/diagnosis/prompt.py",
+    "service/diagnosis/proof.py",
     "service/answer/views.py",
 )
 IMPURE_IMPORTS = {"os", "pathlib", "time", "datetime", "random", "socket", "subprocess", "requests", "httpx", "urllib"}

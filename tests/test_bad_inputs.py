@@ -43,7 +43,7 @@ PATIENCE_S = 180
 """A bound for one answer on a busy machine, traced by coverage; the usual is a few milliseconds."""
 CHANGING = ("id", "conversation_id", "timings_ms", "trace_id", "sightings")
 TWICE = some(BAD, 4)
-VERDICTS = {"answered", "need_input", "not_in_kb", "no_fault"}
+VERDICTS = {"answered", "need_input", "not_in_kb", "no_fault", "explained"}
 
 
 def steady(answer: Answer) -> dict[str, Any]:

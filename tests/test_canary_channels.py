@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.fake_model import FakeModel, Reply, form
+from tests.fake_model import FakeModel, Reply, diagnosis, hypothesis
 from tests.openai_app import openai_app
 from tests.scripted import Scripted, sends
 from tests.slack.bots import bot_in
@@ -24,8 +24,8 @@ from tests.test_canary import FEW, RULE, SECRETS, assert_clean, everywhere
 from trainmedic.kb.identities import identities_of, masked_values
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
+from trainmedic.service.diagnosis.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.observers.webhook import Webhook
@@ -244,9 +244,7 @@ def test_no_prompt_holds_the_secret(kept: Advisor, kind: str, mode: Any) -> None
     files = tuple(a for a in everywhere(secret) if isinstance(a, Attachment))
 
     async def asked() -> list[str]:
-        with FakeModel(
-            Reply("The loss is NaN [1]."), forms=[form({"question": "loss is nan", "symptoms": []})]
-        ) as fake:
+        with FakeModel(Reply("enough"), forms=[diagnosis(hypothesis())]) as fake:
             model = ChatModel(ModelOptions(base_url=fake.url, timeout_s=20.0, first_token_s=20.0))
             try:
                 assistant = Assistant(kept, model)

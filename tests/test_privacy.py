@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from tests.fake_model import FakeModel, Reply, form
+from tests.fake_model import FakeModel, Reply, diagnosis, hypothesis
 from tests.incidents import KTO_SINGLE
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import to_json
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.answering import final_answer, run_inline
 from trainmedic.service.api.app import create_app
+from trainmedic.service.diagnosis.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
 from trainmedic.service.settings import Settings
@@ -96,8 +96,7 @@ def test_an_answer_without_names_is_stored_as_it_was_given(kept: Advisor) -> Non
 @pytest.mark.parametrize("mode", ["auto", "investigate"])
 def test_no_model_is_told_who_or_where(kept: Advisor, mode: str) -> None:
     async def asked() -> list[str]:
-        reply = Reply("The loss is NaN [1].")
-        with FakeModel(reply, forms=[form({"question": "loss is nan", "symptoms": []})]) as fake:
+        with FakeModel(Reply("enough"), forms=[diagnosis(hypothesis())]) as fake:
             model = ChatModel(ModelOptions(base_url=fake.url, timeout_s=20.0, first_token_s=20.0))
             try:
                 assistant = Assistant(kept, model)

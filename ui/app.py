@@ -151,9 +151,9 @@ def answerer_of(advisor: Advisor, model: ChatModel | None) -> Answerer:
     """The template, or the model over it."""
     if model is None:
         return TemplateAnswerer(advisor)
-    from trainmedic.service.agent.assistant import Assistant
+    from trainmedic.service.diagnosis.assistant import Assistant
 
-    return Assistant(advisor, model, rerank=True)
+    return Assistant(advisor, model)
 
 
 def build_app(settings: Settings) -> FastAPI:

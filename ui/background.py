@@ -15,8 +15,8 @@ from trainmedic.kb.errors import StoreError
 from trainmedic.kb.store.embedder import OpenAIEmbedder
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.probes import Probe
+from trainmedic.service.diagnosis.prompt import instructions
 from trainmedic.service.llm.chat import ChatModel, Message
-from trainmedic.service.llm.prompts import system_text
 from trainmedic.service.storage.silence import patience
 
 log = logging.getLogger("trainmedic")
@@ -77,7 +77,7 @@ async def forgetting(kept: Sequence[tuple[Forgetful, timedelta]], every_s: float
 @asynccontextmanager
 async def serving(model: ChatModel) -> AsyncIterator[None]:
     """Warm up the model while the first requests come in, and close its connections at the end."""
-    warming = asyncio.create_task(model.warm((Message(role="system", content=system_text()),)))
+    warming = asyncio.create_task(model.warm((Message(role="system", content=instructions()),)))
     try:
         yield
     finally:

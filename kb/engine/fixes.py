@@ -37,7 +37,8 @@ def fixes(specs: Iterable[FixSpec], facts: Facts, values: Mapping[str, str] | No
             plan.set(name, value)
         edits = plan.edits() if spec.safety is not Safety.DISPLAY else ()
         text = spec.text.render(facts, values) if spec.text is not None else _described(spec, plan)
-        offers.append((spec, Fix(text=text, safety=spec.safety, edits=edits, alternative=spec.alternative)))
+        fix = Fix(text=text, safety=spec.safety, edits=edits, alternative=spec.alternative, repairs=spec.repairs)
+        offers.append((spec, fix))
     needed = [offer for offer in offers if not _is_installed(offer[0], facts)] or offers
     return tuple(_in_turn(offers, needed))
 

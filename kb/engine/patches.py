@@ -166,9 +166,9 @@ def safe_edits(report: Report, name: str | None) -> tuple[Edit, ...]:
 
 
 def _repair(report: Report) -> Fix | None:
-    """The first editing fix of each fault as one; None if that is no more than one of them."""
+    """The first repairing edit of each fault as one; None if that is no more than one of them."""
     faults = [f for f in report.fired if f.concludes == "fault" and f.severity is not Severity.INFO]
-    firsts = [next((fix for fix in finding.fixes if fix.edits), None) for finding in faults]
+    firsts = [next((fix for fix in finding.fixes if fix.edits and fix.repairs), None) for finding in faults]
     fixes = [fix for fix in firsts if fix is not None]
     edits = _compatible(fixes)
     if len({fix.edits for fix in fixes}) < 2:

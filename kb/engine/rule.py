@@ -23,7 +23,7 @@ Check: TypeAlias = Callable[[Facts], Outcome]
 class FixSpec:
     """A fix as the page says it; `kb.engine.fixes` turns it into edits. ``set`` and ``unset`` may stand together.
 
-    ``alternative``: to be made instead of those before it, not after them.
+    ``alternative``: to be made instead of those before it, not after them. ``repairs`` as in `kb.model.report.Fix`.
     """
 
     safety: Safety
@@ -33,6 +33,7 @@ class FixSpec:
     text: Template | None = None
     when: Expression | None = None
     alternative: bool = False
+    repairs: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

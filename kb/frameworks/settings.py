@@ -39,12 +39,13 @@ class Key:
 @dataclass(frozen=True, slots=True)
 class Spec:
     """One canonical setting. ``kind``: int, number, flag, text, enum (a member's name, in capitals), dtype,
-    attention, list, targets, any."""
+    attention, list, targets, any. ``reports``: it changes what is logged, not what is trained."""
 
     name: str
     kind: str
     about: str
     columns: Mapping[str, tuple[Key, ...]]
+    reports: bool = False
 
     def keys(self, column: str) -> tuple[Key, ...]:
         """The spellings in a column, newest first; a framework on TrainingArguments has those as well."""
@@ -68,11 +69,11 @@ def specs() -> Mapping[str, Spec]:
             continue
         if not line.startswith(" "):
             head, _, about = line.partition(" | ")
-            name, kind = head.split()
+            name, kind, *marks = head.split()
             if name in found:
                 raise ValueError(f"{PAGE.name}: {name} twice")
             columns = {}
-            found[name] = Spec(name, kind, about, columns)
+            found[name] = Spec(name, kind, about, columns, reports=marks == ["reports"])
         else:
             column, *keys = line.split()
             columns[column] = tuple(_key(text) for text in keys)

@@ -34,8 +34,8 @@ Level = Literal["mechanism", "origin", "case", "defect"]
 """How much a cause commits to: what is going on, what it comes from, the incident with its versions, one defect of one
 package."""
 
-Verdict = Literal["answered", "need_input", "not_in_kb", "no_fault"]
-"""What an answer comes to."""
+Verdict = Literal["answered", "need_input", "not_in_kb", "no_fault", "explained"]
+"""What an answer comes to; ``explained``: the question was about no incident."""
 Confidence = Literal["high", "medium", "low"]
 
 

@@ -67,7 +67,8 @@ class Edit:
 class Fix:
     """What to change. ``edits`` is empty where the fix can only be described.
 
-    ``alternative``: instead of the fixes before it, not after them.
+    ``alternative``: instead of the fixes before it, not after them. ``repairs``: false where it only changes what is
+    reported, so that the run fails as before.
     """
 
     text: Text
@@ -77,6 +78,7 @@ class Fix:
     clears: tuple[str, ...] = ()  # rule ids that no longer fire when the patch is applied
     appears: tuple[str, ...] = ()  # rule ids that fire only then
     alternative: bool = False
+    repairs: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

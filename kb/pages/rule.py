@@ -15,6 +15,7 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.rule import Check, FixSpec, Rule, RuleSet
 from trainmedic.kb.engine.vocabulary import Vocabulary, vocabulary
+from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.model.page import Page
 from trainmedic.kb.model.report import Safety, Severity
 from trainmedic.kb.pages.condition import condition, signal_kinds, template
@@ -64,11 +65,12 @@ def read_rule(path: Path, page: Page, front: Field, words: Vocabulary | None = N
         raise PageError(page.problem(f"a rule has either 'when', 'check' or a module {module.name}", "when"))
     has_check = "when" not in fields
     scopes, versions = _applies(fields)
+    severity = Severity(fields["severity"].choice(tuple(Severity)))
     rule = Rule(
         id=page_id(fields, path),
         family=path.parent.name,
         title=fields["title"].both(),
-        severity=Severity(fields["severity"].choice(tuple(Severity))),
+        severity=severity,
         status=fields["status"].choice(STATUSES),
         since=fields.text("since"),
         concludes=fields.choice("concludes", CONCLUSIONS, "fault"),
@@ -79,7 +81,7 @@ def read_rule(path: Path, page: Page, front: Field, words: Vocabulary | None = N
         condition=None if has_check else _joined_condition(fields["when"], versions, words),
         check=_check(fields, module) if has_check else None,
         message=template(fields["message"], words, has_check),
-        fixes=tuple(_fix(item, words, has_check) for item in fields.items("fix")),
+        fixes=tuple(_fix(item, words, has_check, severity) for item in fields.items("fix")),
         cases=fields.texts("cases"),
         sources=tuple(item.reference() for item in fields.items("sources")),
         when="" if has_check else fields["when"].raw,
@@ -122,7 +124,7 @@ def _joined_condition(when: Field, versions: Mapping[str, str], words: Vocabular
     return all_of(condition(when, words, value), *ranges)
 
 
-def _fix(entry: Field, words: Vocabulary, has_check: bool) -> FixSpec:
+def _fix(entry: Field, words: Vocabulary, has_check: bool, severity: Severity) -> FixSpec:
     fields = entry.fields(("safety",), ("set", "unset", "upgrade", "text", "when", "alternative"))
     safety = Safety(fields["safety"].choice(tuple(Safety)))
     changes = {}
@@ -145,7 +147,14 @@ def _fix(entry: Field, words: Vocabulary, has_check: bool) -> FixSpec:
         text=template(fields["text"], words, has_check) if "text" in fields else None,
         when=condition(fields["when"], words) if "when" in fields else None,
         alternative=fields.choice("alternative", ("true", "false"), "false") == "true",
+        # An option of the log repairs only what is an error for its sake: an interval of zero stops the trainer.
+        repairs=severity is Severity.ERROR or not _only_reports((*changes, *unset)),
     )
+
+
+def _only_reports(names: Collection[str]) -> bool:
+    """Whether all these settings change what is logged, not what is trained."""
+    return bool(names) and all(name in specs() and specs()[name].reports for name in names)
 
 
 def _check(fields: Fields, module: Path) -> Check:

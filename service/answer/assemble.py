@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from trainmedic.kb.model.report import Missing, Status
 from trainmedic.kb.model.report_view import MissingView
@@ -12,18 +11,19 @@ from trainmedic.kb.projection import project
 from trainmedic.service.answer import layout
 from trainmedic.service.answer.audit import defect_view
 from trainmedic.service.answer.citations import Citations, plain_text
+from trainmedic.service.answer.diagnosed import hypothesis_view, judged
 from trainmedic.service.answer.differential import differential_view
 from trainmedic.service.answer.error_messages import message_view
 from trainmedic.service.answer.follow_up import changes_view
 from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.option_names import in_dialect
+from trainmedic.service.answer.refutations import refutations_of
 from trainmedic.service.answer.run_diff import two_runs_view
 from trainmedic.service.answer.schema import (
     Answer,
     CauseView,
-    Citation,
     MechanismRef,
     RefutationView,
-    Section,
     SightingsView,
     StepView,
     markdown,
@@ -38,43 +38,33 @@ from trainmedic.service.ranking.inference import Cause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """What became of the text of a model. Without ``text`` the program's own stands, and ``notices`` say why.
+class Asked:
+    """What came of asking a model, beside its judgement: why there is none, and what it looked up."""
 
-    ``markers`` are those in the text, of ``sources``. ``follows``: the text comes after the program's own, which names
-    no cause.
-    """
-
-    notices: tuple[str, ...]
-    text: str = ""
-    markers: tuple[int, ...] = ()
-    sources: tuple[Citation, ...] = ()
-    model: str | None = None
-    follows: bool = False
-    usage: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    notices: tuple[str, ...] = ()
     steps: tuple[StepView, ...] = ()
 
 
-def assemble(draft: Draft, written: Written | None = None) -> Answer:
-    """The answer of a draft; without ``written`` no model was asked."""
-    language, context, diagnosis = draft.language, draft.context, draft.diagnosis
+def assemble(draft: Draft, asked: Asked | None = None) -> Answer:
+    """The answer of a draft; without ``asked`` there is no model."""
+    language, context, judgement = draft.language, draft.context, draft.judgement
     evidence, report = context.evidence, context.report
-    written = written or Written(notices=(messages("no_model", language),))
-    citations = Citations(language, () if written.follows else written.sources)
-    sections = _sections(draft, written, citations)
+    asked = asked or Asked(notices=(messages("no_model", language),))
+    citations = Citations(language)
+    sections = layout.composed(draft, citations) if judgement is None else judged(draft, judgement, citations)
     return Answer(
         id=draft.id,
         conversation_id=draft.conversation_id,
-        verdict=diagnosis.verdict,
+        verdict=draft.verdict,
         language=language,
-        mode="llm" if written.text else "deterministic",
-        model=written.model if written.text else None,
+        mode="deterministic" if judgement is None else "llm",
+        model=judgement.model if judgement is not None else None,
         answer=markdown(sections),
         sections=sections,
-        causes=cause_views(diagnosis, language),
+        causes=cause_views(draft, language),
         findings=tuple(finding_view(finding, language) for finding in report.findings),
         citations=citations.all(),
-        differential=differential_view(diagnosis, context, language),
+        differential=differential_view(draft.diagnosis, context, language),
         missing=tuple(project(MissingView, item, language) for item in _missing(draft)),
         signals=tuple(signal_view(signal, language) for signal in evidence.signals),
         series=series_views(evidence),
@@ -82,11 +72,11 @@ def assemble(draft: Draft, written: Written | None = None) -> Answer:
         receipt=receipt_view(evidence.receipt),
         kb_version=draft.knowledge.cases.version,
         ruleset_version=report.ruleset_version,
-        notices=(*written.notices, *notices_of(draft).values()),
-        usage=written.usage,
+        notices=(*asked.notices, *notices_of(draft).values()),
+        usage=judgement.usage if judgement is not None else {},
         timings_ms=draft.timings_ms,
         trace_id=draft.trace_id,
-        steps=written.steps,
+        steps=asked.steps,
         changes=changes_view(draft.changes, language),
         defects=tuple(defect_view(match, language) for match in draft.defects),
         messages=tuple(message_view(match, language) for match in draft.printed),
@@ -110,15 +100,6 @@ def notices_of(draft: Draft) -> Mapping[str, str]:
     return notices
 
 
-def _sections(draft: Draft, written: Written, citations: Citations) -> tuple[Section, ...]:
-    if not written.text:
-        return layout.composed(draft, citations)
-    text = Section(kind="model_text", body=written.text, markers=written.markers)
-    if written.follows:
-        return layout.appended(draft, citations, text, written.sources)
-    return layout.written(draft, citations, text)
-
-
 def _missing(draft: Draft) -> tuple[Missing, ...]:
     """Nothing is asked of a user who says thanks."""
     thanks = draft.message.relation in (Relation.ACKNOWLEDGEMENT, Relation.SOLVED)
@@ -132,25 +113,40 @@ def _sightings(draft: Draft) -> SightingsView | None:
     return SightingsView(count=count, last=last)
 
 
-def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
+def cause_views(draft: Draft, language: str) -> tuple[CauseView, ...]:
+    """The model's hypotheses, then the program's own causes that are not among them."""
+    own = draft.judgement.hypotheses if draft.judgement is not None else ()
+    views = [hypothesis_view(hypothesis, rank, draft) for rank, hypothesis in enumerate(own, start=1)]
+    elected = {hypothesis.cause.case.id for hypothesis in own if hypothesis.cause is not None}
+    # A healthy run has no further causes, nor has a question that is no incident.
+    others = draft.diagnosis.causes if draft.judgement is None or draft.verdict in ("answered", "need_input") else ()
+    left = [cause for cause in others if cause.case.id not in elected]
+    most = max(len(views), draft.request.top_k)
+    return (*views, *_known_causes(left, draft, language, len(views) + 1))[:most]
+
+
+def _known_causes(causes: Sequence[Cause], draft: Draft, language: str, first_rank: int) -> tuple[CauseView, ...]:
+    diagnosis, evidence = draft.diagnosis, draft.context.evidence
     return tuple(
         CauseView(
             rank=rank,
             case_id=cause.case.id,
             title=cause.case.title.get(language),
             cause=plain_text(cause.case.section("cause", language)),
-            fix=plain_text(fix_of(cause, diagnosis, language)),
+            fix=plain_text(in_dialect(fix_of(cause, diagnosis, language), cause.case, evidence, language)),
             confidence=cause.confidence,
             score=round(cause.probability, 4),
             evidence_grade=cause.case.evidence,
             cases=(cause.case.id, *cause.case.related),
             findings=tuple(sorted({f.rule_id for f in cause.findings if f.status is Status.FIRED})),
-            refutations=tuple(project(RefutationView, item, language) for item in cause.case.refutations),
+            refutations=tuple(
+                project(RefutationView, item, language) for item in refutations_of(cause.case, diagnosis.findings)
+            ),
             why=tuple(name for name, value in cause.features.items() if value > 0),
             level=cause.case.level,
             mechanism=_mechanism_of(cause, diagnosis, language),
         )
-        for rank, cause in enumerate(diagnosis.causes, start=1)
+        for rank, cause in enumerate(causes, start=first_rank)
     )
 
 

@@ -6,43 +6,108 @@ from collections.abc import Callable, Iterator, Sequence
 
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Finding, Status
+from trainmedic.kb.parse.logs.signal_kinds import KINDS
+from trainmedic.service.answer.asked import alternative, where
+from trainmedic.service.answer.citations import Citations, code, plain_text, shown_name
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import ChangesView, ChangeView, Section
+from trainmedic.service.answer.text import split
 from trainmedic.service.answer.views import joined
-from trainmedic.service.answer.what_if import cited_titles
-from trainmedic.service.dialogue.conversation import Message
-from trainmedic.service.dialogue.difference import Difference
-from trainmedic.service.dialogue.intent import Intent, Relation
+from trainmedic.service.answer.what_if import changes_in_words, cited_titles, wished
+from trainmedic.service.dialogue.difference import Difference, Failures
+from trainmedic.service.dialogue.intent import Relation
+from trainmedic.service.dialogue.statements import IT
+from trainmedic.service.dialogue.vocabulary import phrases
+from trainmedic.service.dialogue.what_if import ALREADY
+from trainmedic.service.pipeline import Draft
 from trainmedic.service.ranking.diagnose import Diagnosis
 from trainmedic.service.ranking.inference import Cause
 
 MAX_REASONS = 4
+MAX_KINDS = 2
+FOUND_WORDS = 20
 
 Sections = tuple[Section, ...]
 Cite = Callable[[Case], int]
 
 
-def short_reply(message: Message, diagnosis: Diagnosis, intent: Intent, cite: Cite, language: str) -> Sections:
-    """The whole answer to thanks, a greeting, or a question about the previous answer; empty for other messages."""
+def short_reply(draft: Draft, citations: Citations) -> Sections:
+    """The whole answer to a message that adds nothing to what is known of the run; empty for other messages."""
+    message, diagnosis, language = draft.message, draft.diagnosis, citations.language
     first = diagnosis.causes[0] if diagnosis.causes else None
+    relation = message.relation
     if not message.turns:
-        greeting = message.relation is Relation.ACKNOWLEDGEMENT
-        general = intent.general and diagnosis.verdict == "not_in_kb" and first is None
+        greeting = relation is Relation.ACKNOWLEDGEMENT
+        general = draft.context.intent.general and diagnosis.verdict == "not_in_kb" and first is None
         name = "welcome" if greeting else "general" if general else ""
         return (Section(kind="reply", body=messages(f"reply.{name}", language)),) if name else ()
-    if message.relation is Relation.EXPLANATION and first is not None:
-        return tuple(_explanation(first, diagnosis, cite, language))
-    if message.relation not in (Relation.ACKNOWLEDGEMENT, Relation.SOLVED):
+    if relation is Relation.EXPLANATION and first is not None:
+        return tuple(_explanation(first, diagnosis, citations.case, language))
+    if relation is Relation.ALTERNATIVE:
+        return alternative(draft, citations)
+    if relation is Relation.PLACE:
+        return where(draft, citations)
+    if message.wish is not None:
+        return (wished(message.wish, diagnosis, draft.context, citations), *held(draft, citations))
+    silent = draft.changes is None and draft.supposed is None and holds(draft)
+    asks = silent and phrases("asks").search(draft.request.question) is not None
+    if relation in (Relation.QUESTION, Relation.EXPLANATION) or (relation is Relation.FOLLOW_UP and asks):
+        return (Section(kind="reply", body=messages("cannot", language)), *held(draft, citations))
+    if relation is Relation.SOLVED:
+        return (_solved(draft, citations),)
+    if relation is not Relation.ACKNOWLEDGEMENT:
         return ()
-    name = "solved" if message.relation is Relation.SOLVED else "welcome_back"
-    body = messages(f"reply.{name}", language)
+    body = messages("reply.welcome_back", language)
     if first is None or diagnosis.verdict == "not_in_kb":
         return (Section(kind="reply", body=body),)
-    marker = cite(first.case)
+    marker = citations.case(first.case)
     state = "cause" if diagnosis.verdict == "answered" else diagnosis.verdict
-    title = first.case.title.get(language)
-    body += " " + messages(f"reply.{state}", language, title=title, marker=f"[{marker}]")
+    body += " " + messages(f"reply.{state}", language, title=first.case.title.get(language), marker=f"[{marker}]")
     return (Section(kind="reply", body=body, markers=(marker,)),)
+
+
+def _solved(draft: Draft, citations: Citations) -> Section:
+    """That it works, what helped, and the cause that this confirms."""
+    language, markers = citations.language, []
+    parts = [messages("reply.solved", language)]
+    helped = draft.supposed.changed if draft.supposed is not None else ()
+    if helped:
+        parts.append(messages("reply.helped", language, changes=changes_in_words(helped, language, made=True)))
+    if draft.helped is not None:
+        markers.append(citations.case(draft.helped))
+        name = "confirmed" if helped else "cause"
+        title = draft.helped.title.get(language)
+        parts.append(messages(f"reply.{name}", language, title=title, marker=f"[{markers[-1]}]"))
+    return Section(kind="reply", body=" ".join(parts), markers=tuple(markers))
+
+
+def holds(draft: Draft) -> bool:
+    """Whether verdict and first cause are those of the answer before: then they are named and not told again."""
+    message, diagnosis = draft.message, draft.diagnosis
+    if not message.turns or message.relation is Relation.NEW_SYMPTOM:
+        return False
+    previous = message.turns[-1]
+    return previous.verdict == diagnosis.verdict and previous.causes[:1] == tuple(
+        cause.case.id for cause in diagnosis.causes[:1]
+    )
+
+
+def held(draft: Draft, citations: Citations) -> Sections:
+    """The verdict and the first cause in one line, and what would decide."""
+    language, diagnosis = citations.language, draft.diagnosis
+    first = next(iter(diagnosis.causes), None)
+    named = first is not None and diagnosis.verdict in ("answered", "need_input")
+    marker = citations.case(first.case) if first is not None and named else 0
+    title = first.case.title.get(language) if first is not None else ""
+    lines = []
+    if named or diagnosis.verdict in ("no_fault", "not_in_kb"):
+        text = messages(f"standing.{diagnosis.verdict}", language, title=title, marker=f"[{marker}]")
+        name = "unchanged" if draft.supposed is None and holds(draft) else "as_sent"
+        lines.append(messages(name, language, text=text))
+    if diagnosis.missing:
+        lines.append(messages("still_needed", language, ask=diagnosis.missing[0].ask.get(language)))
+    markers = (marker,) if marker else ()
+    return (Section(kind="unchanged", body="\n\n".join(lines), markers=markers),) if lines else ()
 
 
 def _explanation(cause: Cause, diagnosis: Diagnosis, cite: Cite, language: str) -> Iterator[Section]:
@@ -72,18 +137,29 @@ def _explanation(cause: Cause, diagnosis: Diagnosis, cite: Cite, language: str) 
         yield Section(kind="confirm", heading=heading, body=f"{confirm.rstrip()} {cited}", markers=(marker,))
 
 
-def changes_section(changes: Difference, cite: Callable[[Finding], int], language: str) -> Sections:
-    """What cleared, what is new, what is left, and what is ruled out against the previous answer."""
+def changes_section(draft: Draft, citations: Citations) -> Sections:
+    """What the message said, and what it changed against the previous answer."""
+    changes, language = draft.changes, citations.language
+    if changes is None:
+        return ()
     markers: list[int] = []
-    items = []
+    items = list(_facts(changes, draft, citations, markers))
+    for name, cases in (("ruled_out", changes.ruled_out), ("refuted", changes.refuted)):
+        if cases:
+            titles = joined([case.title.get(language) for case in cases], language)
+            items.append(messages(f"changes.{name}", language, titles=titles))
+    if changes.attempts:
+        names = ("、" if language == "zh" else ", ").join(code(name) for name in changes.attempts)
+        items.append(messages("changes.attempts", language, names=names))
+    if changes.shown is not None:
+        items.append(_shown(changes.shown, language))
     for name, findings in (("cleared", changes.cleared), ("new", changes.new), ("left", changes.left)):
-        if findings:
-            line, cited = cited_titles(findings, cite, language)
+        if findings and not (name == "left" and changes.differs):
+            line, cited = cited_titles(findings, citations.rule, language)
             markers += cited
             items.append(messages(f"changes.{name}", language, titles=line))
-    titles = joined([case.title.get(language) for case in changes.ruled_out], language)
-    if titles:
-        items.insert(0, messages("changes.ruled_out", language, titles=titles))
+    if changes.facts and not (changes.cleared or changes.new or changes.differs or changes.left):
+        items.append(messages("changes.nothing", language))
     if changes.unstarted:
         items.append(messages("changes.unstarted", language))
     if not items:
@@ -91,6 +167,38 @@ def changes_section(changes: Difference, cite: Callable[[Finding], int], languag
     body = "\n".join(f"- {item}" for item in items)
     heading = messages("changes.heading", language)
     return (Section(kind="changes", heading=heading, body=body, items=tuple(items), markers=tuple(markers)),)
+
+
+def _facts(changes: Difference, draft: Draft, citations: Citations, markers: list[int]) -> Iterator[str]:
+    """What was taken from the message for a fact and what was not, and findings that say something else since."""
+    language, message = citations.language, draft.message
+    for change in changes.facts:
+        markers.append(citations.place((message.made.get(change.wording) or message.made[IT]).place))
+        said = changes_in_words((change,), language, made=True)
+        yield messages("changes.fact", language, change=said, marker=f"[{markers[-1]}]")
+    for refused in changes.unknown:
+        name = "already" if refused.why == ALREADY else "unknown"
+        yield messages(f"changes.{name}", language, name=plain_text(refused.name), why=refused.why.get(language))
+    if message.corrects and not (changes.facts or changes.unknown):
+        yield messages("changes.words", language)
+    for finding in changes.differs:
+        markers.append(citations.rule(finding))
+        text = split(finding.message.get(language), FOUND_WORDS)[0]
+        yield messages("changes.differs", language, text=text, marker=f"[{markers[-1]}]")
+
+
+def _shown(shown: Failures, language: str) -> str:
+    """Whether a new log shows the same failure as what was sent before, another one or none."""
+    before, now = (_kinds(kinds, language) for kinds in (shown.before, shown.now))
+    files = ("、" if language == "zh" else ", ").join(shown_name(name) for name in shown.files)
+    name = "healthy" if not shown.now else "none_before" if not shown.before else "other_failure"
+    before = before or messages("changes.no_failure", language)
+    return messages(f"changes.{'same_failure' if shown.same else name}", language, files=files, before=before, now=now)
+
+
+def _kinds(kinds: Sequence[str], language: str) -> str:
+    names = [KINDS[kind].get(language) if kind in KINDS else f"`{kind}`" for kind in kinds[:MAX_KINDS]]
+    return joined(names, language)
 
 
 def changes_view(changes: Difference | None, language: str) -> ChangesView | None:

@@ -7,20 +7,19 @@ are filled, in the order of the text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
 from trainmedic.kb.model.report import Finding
-from trainmedic.service.answer import passages
+from trainmedic.service.answer import explanation, passages
 from trainmedic.service.answer.checkup import checkup
-from trainmedic.service.answer.citations import Citations, with_markers
+from trainmedic.service.answer.citations import Citations
 from trainmedic.service.answer.error_messages import messages_section
-from trainmedic.service.answer.follow_up import changes_section, short_reply
+from trainmedic.service.answer.follow_up import changes_section, held, holds, short_reply
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.passages import CAUSE_WORDS, Sections, cited, headed, hidden, listing, plain
 from trainmedic.service.answer.run_diff import differences
-from trainmedic.service.answer.schema import Citation, Section
+from trainmedic.service.answer.schema import Section
 from trainmedic.service.answer.similar import similar_section
 from trainmedic.service.answer.text import fold, part, split
 from trainmedic.service.answer.views import grouped
@@ -46,7 +45,6 @@ class Told(NamedTuple):
     more_fix: Sections
     verify: Sections
     confirm: Sections
-    seen: Sequence[Finding]
 
 
 class Page:
@@ -60,7 +58,10 @@ class Page:
         self.diagnosis, self.context, self.language = draft.diagnosis, draft.context, citations.language
         self.subject = subject
         self.proofs = [f for f in self.context.report.fired if subject is not None and f in subject.findings]
-        self.unproven = [f for f in self.diagnosis.related if f not in self.proofs]
+        own = self.diagnosis.own(subject)
+        self.own = tuple(dict.fromkeys((*self.proofs, *(f for f in self.context.report.fired if f in own))))
+        related = [f for f in self.diagnosis.related if f in self.own or (f.symptoms and not passages.has_patch(f))]
+        self.told_of = tuple(dict.fromkeys((*self.proofs, *related)))
 
     @property
     def cause(self) -> Cause:
@@ -75,15 +76,23 @@ class Page:
             marker = citations.mechanism(mechanism)
             head, rest = split(mechanism.section("cause", language), CAUSE_WORDS)
             verified = passages.verify(mechanism.section("confirm", language), marker, language)
-            related, because, why = self.diagnosis.related, cited("because", head, marker), cited("cause", rest, marker)
-            return Told(mechanism.title.get(language), marker, because, why, (), (), (), *verified, related)
+            because, why = cited("because", head, marker), cited("cause", rest, marker)
+            return Told(mechanism.title.get(language), marker, because, why, (), (), (), *verified)
         case = self.cause.case
         marker = citations.case(case)
         because, why, said = passages.because(case, self.proofs, citations)
-        fixed = passages.fix(case, self.proofs, self.context, marker, citations)
+        change = passages.patch(self.own, self.context, citations)
+        fixed = passages.fix(case, change, self.proposed, self.context, marker, citations)
         verified = passages.verify(case.section("confirm", language), marker, language)
-        seen = (*self.proofs, *self.unproven)
-        return Told(case.title.get(language), marker, because, why, said, *fixed, *verified, seen)
+        return Told(case.title.get(language), marker, because, why, said, *fixed, *verified)
+
+    @cached_property
+    def proposed(self) -> Sections:
+        """The fix of the cause in the user's own files, if it can be made there."""
+        proposal, subject = self.draft.proposal, self.subject
+        if proposal is None or subject is None or proposal.case != subject.case.id:
+            return ()
+        return passages.proposed(proposal.effects, self.context, self.citations)
 
     @cached_property
     def others(self) -> Sections:
@@ -95,14 +104,11 @@ class Page:
         asks = passages.asks(self.diagnosis, self.language)
         return part(asks, MAX_ASKS if self.others else len(self.diagnosis.missing))
 
-    def says(self, name: str, **values: object) -> str:
+    def says(self, name: str, /, **values: object) -> str:
         return messages(name, self.language, **values)
 
     def headed(self, name: str, sections: Sections) -> Sections:
         return headed(name, sections, self.language)
-
-    def patch(self, findings: Sequence[Finding], most: int = 1, *, words: bool = True) -> Sections:
-        return self.headed("patch", passages.patch(findings, self.context, self.citations, most, words=words))
 
     def seen(self, findings: Sequence[Finding], *, fixes: bool = False) -> Sections:
         return self.headed("seen", passages.seen("seen", findings, self.citations, fixes=fixes))
@@ -118,21 +124,15 @@ def receipt(page: Page) -> Sections:
 
 
 def supposed(page: Page) -> Sections:
-    effects, causes = page.draft.supposed, page.diagnosis.causes
-    if effects is None:
+    effects = page.draft.supposed
+    if effects is None or page.draft.helped is not None:
         return ()
-    section = supposition(effects, causes[0] if causes else None, page.citations.effect, page.language)
+    section = supposition(effects, page.diagnosis, page.context, page.citations)
     return (section,) if section.body else ()
 
 
 def changes(page: Page) -> Sections:
-    made = page.draft.changes
-    return changes_section(made, page.citations.rule, page.language) if made is not None else ()
-
-
-def unchanged(page: Page) -> Sections:
-    name = "unchanged" if page.draft.supposed is None else "unchanged_as_is"
-    return (Section(kind="unchanged", body=page.says(name)),) if repeats(page.draft) else ()
+    return changes_section(page.draft, page.citations)
 
 
 def lead(page: Page) -> Sections:
@@ -196,7 +196,7 @@ def cause_alone(page: Page) -> Sections:
 
 
 def seen(page: Page) -> Sections:
-    return page.seen([f for f in page.told.seen if f not in page.told.said])
+    return page.seen([f for f in page.told_of if f not in page.told.said])
 
 
 def seen_urgent(page: Page) -> Sections:
@@ -216,38 +216,32 @@ def whole_fix(page: Page) -> Sections:
     return page.headed("fix_full", (*page.told.fix, *page.told.more_fix))
 
 
-def patch_unproven(page: Page) -> Sections:
-    return page.patch(page.unproven)
-
-
-def patch_related(page: Page) -> Sections:
-    return page.patch(page.diagnosis.related)
+def patch_own(page: Page) -> Sections:
+    sections = (*page.proposed, *passages.patch(page.own, page.context, page.citations))
+    return page.headed("patch" if any(section.kind == "diff" for section in sections) else "fix", sections)
 
 
 def patch_urgent(page: Page) -> Sections:
-    return page.patch(page.urgent, words=False)
-
-
-def patch_proofs(page: Page) -> Sections:
-    return page.patch(page.proofs)
+    """No cause is named, so what the patch clears is a finding and not the problem."""
+    return page.headed("patch", passages.patches(page.urgent, page.context, page.citations, "patch_aside"))
 
 
 def patch_faults(page: Page) -> Sections:
     """One patch for all faults, where there is one."""
     repair = page.context.report.repair
     if repair is None or not repair.patch:
-        return page.patch(page.urgent, len(page.urgent), words=False)
+        patches = passages.patches(page.urgent, page.context, page.citations, "patch", len(page.urgent))
+        return page.headed("patch", patches)
     note = page.says("one_patch", count=len(grouped(page.urgent)))
-    diff = passages.diff(repair.patch, repair.clears, repair.appears, page.context, page.citations)
+    cleared = passages.cleared("patch", repair, page.citations)
+    diff = passages.diff(repair.patch, cleared, repair.appears, page.context, page.citations)
     return page.headed("patch", (*plain("change", note), *diff))
 
 
-def names(page: Page) -> Sections:
-    return passages.names(page.subject.case, page.context, page.language) if page.subject is not None else ()
-
-
 def refuted(page: Page) -> Sections:
-    return page.headed("refuted", passages.refuted(page.cause.case, page.told.marker, page.language))
+    return page.headed(
+        "refuted", passages.refuted(page.cause.case, page.diagnosis.findings, page.told.marker, page.language)
+    )
 
 
 def confirm(page: Page) -> Sections:
@@ -279,7 +273,9 @@ def others(page: Page) -> Sections:
 
 
 def listed(page: Page) -> Sections:
-    return passages.listed(page.diagnosis, page.context, page.subject, page.citations, page.urgent)
+    about = page.subject is not None or page.diagnosis.mechanism is not None
+    shown = (*page.urgent, *(page.told_of if about else ()))
+    return passages.listed(page.diagnosis, page.context, page.citations, shown)
 
 
 def folded(page: Page) -> Sections:
@@ -291,43 +287,56 @@ BEGINNING: Sequence[Slot] = (receipt, supposed)
 LAYOUT: Mapping[str, Sequence[Slot]] = {
     "cause": (
         *(lead, confidence, because, fix, verify),
-        *(folded, cause, seen, full_fix, patch_unproven, refuted, confirm),
+        *(folded, cause, seen, full_fix, refuted, confirm),
     ),
-    "healthy": (lead, grade, because, folded, cause, seen, whole_fix, patch_unproven, refuted, whole_confirm),
-    "brief_cause": (lead, confidence, fix),
-    "brief_healthy": (lead, grade),
+    "healthy": (lead, grade, because, folded, cause, seen, whole_fix, refuted, whole_confirm),
     "likely": (
         *(lead_open, likely, because, fix, verify),
-        *(folded, cause_alone, seen, full_fix, patch_unproven, confirm, refuted),
+        *(folded, cause_alone, seen, full_fix, confirm, refuted),
     ),
-    "mechanism": (lead, because, origins, patch_related, verify, folded, cause_alone, seen, confirm),
+    "mechanism": (lead, because, origins, patch_own, verify, folded, cause_alone, seen, confirm),
     "faults": (lead_faults, problems, patch_faults),
+    "explained": (
+        *(explanation.lead, explanation.cards, explanation.ranges, explanation.differing),
+        *(explanation.versions, explanation.problems, explanation.pitfalls),
+    ),
+    "unexplained": (explanation.lead_unexplained, explanation.nearest),
     "open": (lead_open, seen_urgent, patch_urgent),
 }
 """By `kind_of`, between the beginning and the end."""
 ASKING: Sequence[Slot] = (first_asks, others, folded, more_asks, listed)
 ENDING: Sequence[Slot] = (folded, others, asks, listed)
-WRITTEN: Sequence[Slot] = (names, patch_proofs, folded, patch_unproven, others, asks, listed)
-"""After a model's explanation of the first cause."""
 
 
 def kind_of(draft: Draft, faults: Sequence[Finding]) -> str:
     """The row of `LAYOUT`. ``faults`` are those of a configuration that nobody complained about."""
     diagnosis = draft.diagnosis
+    if draft.inquiry is not None:
+        return "explained" if diagnosis.verdict == "explained" else "unexplained"
     if faults:
         return "faults"
     if diagnosis.mechanism is not None:
         return "mechanism"
     if diagnosis.lead is None:
         return "likely" if diagnosis.likely is not None else "open"
-    kind = "healthy" if diagnosis.verdict == "no_fault" else "cause"
-    return f"brief_{kind}" if draft.supposed is not None and repeats(draft) else kind
+    return "healthy" if diagnosis.verdict == "no_fault" else "cause"
 
 
 def composed(draft: Draft, citations: Citations) -> Sections:
     """The text without a model."""
     diagnosis, language = draft.diagnosis, citations.language
-    sections = short_reply(draft.message, diagnosis, draft.context.intent, citations.case, language)
+    sections: Sections = ()
+    if draft.inquiry is None:
+        sections = short_reply(draft, citations)
+        shown = draft.changes.shown if draft.changes is not None else None
+        over = shown is not None and not shown.now
+        if not sections and (over or holds(draft)):
+            page, read = Page(draft, citations), draft.context.evidence.receipt
+            first: Sequence[Slot] = BEGINNING if draft.request.attachments or read.masked else (supposed,)
+            told = tuple(_filled(page, (*first, changes)))
+            if not any(section.kind != "receipt" for section in told):
+                told = (*told, Section(kind="reply", body=page.says("nothing_new")))
+            return (*told, *(() if over else held(draft, citations)))
     if not sections:
         faults = passages.config_faults(diagnosis, draft.context)
         kind = kind_of(draft, faults)
@@ -335,53 +344,13 @@ def composed(draft: Draft, citations: Citations) -> Sections:
         page = Page(draft, citations, subject, passages.urgent(diagnosis) if kind == "open" else faults)
         asking = diagnosis.verdict == "need_input" and not faults
         ending = ASKING if asking else (checked, *ENDING) if diagnosis.verdict == "no_fault" else ENDING
-        slots = (*_filled(page, (*BEGINNING, changes, unchanged)), *_filled(page, LAYOUT[kind]))
+        ending = () if draft.inquiry is not None else ending
+        slots = (*_filled(page, (*BEGINNING, changes)), *_filled(page, LAYOUT[kind]))
         sections = fold((*slots, *_filled(page, ending)))
     if any(section.kind == "lead" for section in sections):
         sections = _with_messages(sections, draft, citations)
         sections = (*sections, *similar_section(draft.similar, language))
     return _with_differences(sections, draft, language)
-
-
-def written(draft: Draft, citations: Citations, text: Section) -> Sections:
-    """A model's text between the program's own sections."""
-    page = Page(draft, citations, next(iter(draft.diagnosis.causes), None))
-    before = beginning(draft, citations)
-    citations.use(text.markers)
-    printed = messages_section(draft.printed, draft.knowledge.published, citations, citations.language)
-    _, more = differences(draft, citations.language)
-    after = (*_filled(page, WRITTEN), *printed, *similar_section(draft.similar, citations.language), *more)
-    return (*before, text, *sorted(after, key=lambda section: section.folded))
-
-
-def appended(draft: Draft, citations: Citations, text: Section, sources: Sequence[Citation]) -> Sections:
-    """A model's text after the program's own, which names no cause; its sources are numbered anew."""
-    sections = composed(draft, citations)
-    cited = {source.marker: source for source in sources}
-    numbers = {marker: citations.cite(cited[marker]) for marker in text.markers}
-    body = with_markers(text.body, {marker: f"[{number}]" for marker, number in numbers.items()})
-    added = Section(kind="added", body=messages("added", citations.language))
-    return (*sections, added, replace(text, body=body, markers=tuple(numbers.values())))
-
-
-def beginning(draft: Draft, citations: Citations) -> Sections:
-    """The sections before a text that a model writes."""
-    page = Page(draft, citations)
-    return (*_filled(page, BEGINNING), *differences(draft, citations.language)[0])
-
-
-def repeats(draft: Draft) -> bool:
-    """Whether the previous answer had the same verdict and first cause, and this message adds no new evidence."""
-    turns, diagnosis, evidence = draft.message.turns, draft.diagnosis, draft.context.evidence
-    if draft.changes is not None or not turns or not diagnosis.causes:
-        return False
-    spans = [option.span for option in evidence.run.options]
-    spans += [row.span for row in evidence.rows]
-    spans += [trace.span for trace in evidence.tracebacks]
-    if any(span.attachment is None for span in spans):
-        return False
-    previous = turns[-1]
-    return previous.verdict == diagnosis.verdict and previous.causes[:1] == (diagnosis.causes[0].case.id,)
 
 
 def _filled(page: Page, slots: Sequence[Slot]) -> Iterator[Section]:

@@ -10,16 +10,18 @@ from trainmedic.kb.fences import fence_around
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Receipt
 from trainmedic.kb.model.report import Finding, Fix, Severity
-from trainmedic.kb.model.report_view import MissingView
+from trainmedic.kb.model.report_view import FindingView, MissingView
 from trainmedic.kb.projection import project
 from trainmedic.service.answer.citations import Citations, place, quote, shown_name
 from trainmedic.service.answer.differential import Reasons, Tree
 from trainmedic.service.answer.fix_text import concerning, without_diffs
 from trainmedic.service.answer.messages import messages
-from trainmedic.service.answer.option_names import other_names
+from trainmedic.service.answer.option_names import in_dialect, other_names
+from trainmedic.service.answer.refutations import refutations_of
 from trainmedic.service.answer.schema import Section, StatementView
 from trainmedic.service.answer.text import split, word_count
 from trainmedic.service.answer.views import finding_view, grouped, in_words, joined, merged_evidence
+from trainmedic.service.dialogue.what_if import WhatIf
 from trainmedic.service.ranking.diagnose import Diagnosis, complaint, nothing_readable, unread_log
 from trainmedic.service.ranking.features import Context
 from trainmedic.service.ranking.inference import Cause, MechanismBelief
@@ -218,10 +220,12 @@ def confidence(cause: Cause, language: str, *, answered: bool = False) -> str:
     return messages("sure", language, confidence=confidence, grade=grade)
 
 
-def refuted(case: Case, marker: int, language: str) -> Sections:
+def refuted(case: Case, fired: Sequence[Finding], marker: int, language: str) -> Sections:
+    """What does not help, unless a rule that fired recommends the same."""
     stop = "。" if language == "zh" else "."
     items = [
-        f"**{r.claim.get(language).rstrip('.。')}{stop}** {r.why.get(language)} [{marker}]" for r in case.refutations
+        f"**{r.claim.get(language).rstrip('.。')}{stop}** {r.why.get(language)} [{marker}]"
+        for r in refutations_of(case, fired)
     ]
     return listing("refuted", items, [marker])
 
@@ -235,27 +239,28 @@ def _marked(text: str, marker: int) -> str:
 
 
 def fix(
-    case: Case, proofs: Sequence[Finding], context: Context, marker: int, citations: Citations
+    case: Case, change: Sections, diffs: Sections, context: Context, marker: int, citations: Citations
 ) -> tuple[Sections, Sections]:
-    """The change of the rules that fired with its diff, else the beginning of the case's; then the rest of the text.
+    """The ``change`` of the rules that fired, else ``diffs`` and the beginning of the case's text; then its rest.
 
     What the case says for other releases and frameworks than the run's comes last.
     """
     language = citations.language
-    text, elsewhere = concerning(case.section("fix", language), case, context.evidence)
+    whole = in_dialect(case.section("fix", language), case, context.evidence, language)
+    text, elsewhere = concerning(whole, case, context.evidence)
     other = cited("fix", elsewhere, marker)
-    change = patch(proofs, context, citations)
+    if any(section.kind == "diff" for section in (*change, *diffs)):
+        text = without_diffs(text)
     if change:
-        if any(section.kind == "diff" for section in change):
-            text = without_diffs(text)
-        return change, (*cited("fix", text, marker), *names(case, context, language), *other)
+        return (*diffs, *change), (*cited("fix", text, marker), *other)
     head, rest = split(text, FIX_WORDS)
-    return (*cited("fix", head, marker), *names(case, context, language)), (*cited("fix", rest, marker), *other)
+    return (*diffs, *cited("fix", head, marker)), (*cited("fix", rest, marker), *other)
 
 
 def _fix_here(case: Case, context: Context, language: str) -> str:
-    """A case's fix without what it says for other releases and frameworks."""
-    return concerning(case.section("fix", language), case, context.evidence)[0]
+    """A case's fix in the words of the user's framework, without what it says for other releases and frameworks."""
+    text = in_dialect(case.section("fix", language), case, context.evidence, language)
+    return concerning(text, case, context.evidence)[0]
 
 
 def names(case: Case, context: Context, language: str) -> Sections:
@@ -265,17 +270,24 @@ def names(case: Case, context: Context, language: str) -> Sections:
     return plain("names", messages("names_here", language, framework=framework, names=names) if names else "")
 
 
-def patch(
-    fired: Sequence[Finding], context: Context, citations: Citations, most: int = 1, *, words: bool = True
-) -> Sections:
-    """The first fixes, those before others that edit the user's own text: each diff before what it is in ``words``."""
-    sections: list[Section] = []
-    fixable = sorted((f for f in fired if f.fixes), key=lambda f: not any(fix.patch for fix in f.fixes))
-    for finding in fixable[:most]:
-        view = finding_view(finding, citations.language)
-        sections += diff(view.patch, view.clears, view.appears, context, citations) if view.patch else ()
-        sections += plain("change", _in_words(finding.fixes, citations.language)) if words else ()
-    return tuple(sections)
+def patch(own: Sequence[Finding], context: Context, citations: Citations) -> Sections:
+    """The first repair of a cause, one that edits the user's own text before others: its diff, then what it is."""
+    finding = next(iter(_repairing(own)), None)
+    if finding is None:
+        return ()
+    change = plain("change", _in_words(finding.fixes, citations.language))
+    return (*patches((finding,), context, citations, "patch"), *change)
+
+
+def patches(fired: Sequence[Finding], context: Context, citations: Citations, note: str, most: int = 1) -> Sections:
+    """The diffs of the first repairs, each with what the rules say then (``note``)."""
+    views = [finding_view(finding, citations.language) for finding in _repairing(fired)[:most]]
+    made = (diff(view.patch, cleared(note, view, citations), view.appears, context, citations) for view in views)
+    return tuple(section for sections in made for section in sections)
+
+
+def _repairing(fired: Sequence[Finding]) -> list[Finding]:
+    return sorted((f for f in fired if f.fixes and all(fix.repairs for fix in f.fixes)), key=lambda f: not has_patch(f))
 
 
 def _in_words(fixes: Sequence[Fix], language: str, most: int = CHANGE_WORDS) -> str:
@@ -292,10 +304,37 @@ def _in_words(fixes: Sequence[Fix], language: str, most: int = CHANGE_WORDS) -> 
     return in_words([fixes[number] for number in chosen], language)
 
 
-def diff(patch: str, clears: Sequence[str], appears: Sequence[str], context: Context, citations: Citations) -> Sections:
+def also_patched(finding: Finding, context: Context, citations: Citations) -> Sections:
+    """The patch of a finding that the answer is not about, behind what it changes."""
+    view, marker = finding_view(finding, citations.language), citations.rule(finding)
+    note = cleared("patch_aside", view, citations)
+    parts = (
+        *cited("change", _in_words(finding.fixes, citations.language), marker),
+        *diff(view.patch, note, view.appears, context, citations),
+    )
+    body = "\n\n".join(part.body for part in parts)
+    return plain("aside", body, *dict.fromkeys(marker for part in parts for marker in part.markers))
+
+
+def has_patch(finding: Finding) -> bool:
+    return any(fix.patch for fix in finding.fixes)
+
+
+def cleared(name: str, fixed: FindingView | Fix | WhatIf, citations: Citations) -> str:
+    return messages(name, citations.language, count=len(fixed.clears)) if fixed.clears else ""
+
+
+def proposed(effects: WhatIf, context: Context, citations: Citations) -> Sections:
+    """The fix of a cause in the user's own files, with which the rules find nothing new."""
+    note = cleared("patch_aside", effects, citations) or messages("proposed", citations.language)
+    return diff(effects.patch, note, (), context, citations)
+
+
+def diff(patch: str | None, note: str, appears: Sequence[str], context: Context, citations: Citations) -> Sections:
     """A fenced diff, and what the rules say once it is applied."""
+    if not patch:
+        return ()
     language, titles = citations.language, context.report.titles
-    note = messages("patch", language, count=len(clears)) if clears else ""
     markers = {rule: citations.rule_page(rule, titles[rule]) for rule in appears if rule in titles}
     if markers:
         named = [f"{titles[rule].get(language)} [{marker}]" for rule, marker in markers.items()]
@@ -359,14 +398,12 @@ def asks(diagnosis: Diagnosis, language: str) -> Sections:
     return headed(name, listing("ask", items, (), body), language)
 
 
-def listed(
-    diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations, shown: Sequence[Finding] = ()
-) -> Sections:
-    """The findings that no section before shows."""
-    if lead is not None or diagnosis.mechanism is not None:
-        shown = (*shown, *diagnosis.related, *(lead.findings if lead is not None else ()))
+def listed(diagnosis: Diagnosis, context: Context, citations: Citations, shown: Sequence[Finding] = ()) -> Sections:
+    """The findings that no section before shows, and the patch of each that has one."""
     others = [f for f in diagnosis.findings or context.report.fired if f not in shown]
-    return headed("listed", seen("listed", others, citations), citations.language)
+    patched = [group[0] for group in grouped(others) if has_patch(group[0])]
+    patches = (section for finding in patched for section in also_patched(finding, context, citations))
+    return headed("listed", (*seen("listed", others, citations), *patches), citations.language)
 
 
 def hidden(sections: Iterable[Section]) -> Sections:

@@ -23,6 +23,8 @@ Confidence = Annotated[case.Confidence, OpenChoice()]
 Language = Annotated[Literal["en", "zh"], OpenChoice()]
 Mode = Annotated[Literal["llm", "deterministic"], OpenChoice()]
 Level = Annotated[case.Level, OpenChoice()]
+CauseOrigin = Annotated[Literal["known", "model"], OpenChoice()]
+CauseSupport = Annotated[Literal["proven", "supported", "unproven"], OpenChoice()]
 State = Annotated[Literal["holds", "does_not_hold", "open"], OpenChoice()]
 CitationKind = Annotated[Literal["case", "rule", "input"], OpenChoice()]
 Effect = Annotated[
@@ -53,6 +55,8 @@ class CauseView:
 
     ``level`` says how much it commits to. The ``case_id`` of a mechanism is its id, that of an origin
     ``mechanism.origin``. The ``fix`` of a mechanism lists the changes for the origins that are left, likeliest first.
+    ``origin`` is ``model`` for a cause that no page has; its ``case_id`` is then ``model-1`` and the like. ``support``
+    says what the program could prove of it, ``lines`` are the places that it rests on.
     """
 
     rank: int
@@ -69,6 +73,9 @@ class CauseView:
     why: tuple[str, ...] = ()
     level: Level = "case"
     mechanism: MechanismRef | None = None
+    origin: CauseOrigin = "known"
+    support: CauseSupport = "supported"
+    lines: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

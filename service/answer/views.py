@@ -30,7 +30,7 @@ SEPARATOR = {"en": "; ", "zh": "；"}
 
 
 def finding_view(finding: Finding, language: str) -> FindingView:
-    """One finding in ``language``, with the patch of the first fix that has one."""
+    """One finding in ``language``, with the patch of the first fix that has one; without a repair it clears nothing."""
     patched = next((fix for fix in finding.fixes if fix.patch), None)
     return project(
         FindingView,
@@ -38,7 +38,7 @@ def finding_view(finding: Finding, language: str) -> FindingView:
         language,
         fix=in_words(finding.fixes, language),
         patch=patched.patch if patched else None,
-        clears=patched.clears if patched else (),
+        clears=patched.clears if patched and patched.repairs else (),
         appears=patched.appears if patched else (),
     )
 

@@ -86,12 +86,34 @@ def parse_change(wording: str, raw: str, run: RunConfig) -> Change:
         return Change(wording=wording, name=spec.name, raw=raw, value=_value(spec, how, raw), canonical=True)
     framework = run.framework.value if run.framework is not None else None
     key = name.replace("-", "_")
-    written = next((option.key for option in run.options if option.key.replace("-", "_") == key), None)
+    written = _written_as(key, run)
+    if written is not None and (known := _known_setting(written, run)) is not None:
+        spec, how = known
+        return Change(wording=wording, name=spec.name, raw=raw, value=_value(spec, how, raw), canonical=True)
     if written is None and (framework is None or catalogue.exists(framework, key, None) is False):
         raise InvalidChange(_no_such(framework, key))
     if written is None and framework is not None and catalogue.option(framework, key, None) is None:
         raise InvalidChange(_no_such(framework, key))
     return Change(wording=wording, name=written or key, raw=raw, value=UNSET if raw.lower() in _LEFT_OUT else raw)
+
+
+def _written_as(key: str, run: RunConfig) -> str | None:
+    """The option that the user wrote under this name, or with it as the last part of its path."""
+    keys = [option.key for option in run.options]
+    plain = [written.replace("-", "_") for written in keys]
+    if key in plain:
+        return keys[plain.index(key)]
+    ending = [written for written, name in zip(keys, plain, strict=True) if name.rpartition(".")[2] == key]
+    return ending[0] if len(set(ending)) == 1 else None
+
+
+def setting_called(name: str, run: RunConfig) -> str:
+    """The canonical setting, or the package, that a name means; else the name itself."""
+    if package(name) in PACKAGES:
+        return package(name)
+    key = name.strip().lstrip("-")
+    known = _known_setting(key, run) or _known_setting(_written_as(key.replace("-", "_"), run) or key, run)
+    return known[0].name if known is not None else key
 
 
 def _release(wording: str, name: str, raw: str) -> Change:

@@ -23,7 +23,16 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Finding
 from trainmedic.service.dialogue.intent import Relation
 from trainmedic.service.dialogue.query import MAX_QUESTION
-from trainmedic.service.dialogue.supposition import Supposition, reported_changes, supposition_in, with_counterparts
+from trainmedic.service.dialogue.said import Attempt, Said, fixed_by
+from trainmedic.service.dialogue.statements import Statement, corrects
+from trainmedic.service.dialogue.supposition import (
+    Supposition,
+    Wish,
+    changes_in,
+    supposition_in,
+    wish_in,
+    with_counterparts,
+)
 from trainmedic.service.dialogue.topic import Topic, is_acknowledgement, relation_of, topic_of
 from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.dialogue.vocabulary import phrases
@@ -42,6 +51,11 @@ MAX_LOOKBACK = 24
 CACHED_TEXTS = 256
 LOGGED = frozenset({"log", "metrics", "traceback"})
 """Kinds of text that a run printed."""
+TALK = (
+    *(Relation.ACKNOWLEDGEMENT, Relation.SOLVED, Relation.EXPLANATION),
+    *(Relation.ALTERNATIVE, Relation.PLACE, Relation.QUESTION),
+)
+"""Messages that add nothing to what is known of the run."""
 FEW_WORDS = 4
 """English words that show the language of a message; a package with its version does not."""
 _WORD = regex(r"(?<![\w./-])[A-Za-z']{2,20}(?![\w./-])")
@@ -52,9 +66,10 @@ class Message:
     """A message in its conversation.
 
     ``evidence`` is what the answer rests on, ``question`` the text of the topic so far. ``turns`` are the earlier turns
-    that were read, ``unread`` counts those of the topic that were not. ``changes`` are only supposed; empty if there is
-    no configuration to change. ``language`` is that of the message itself, empty if it says too little to tell or if
-    nothing precedes it.
+    that were read, ``unread`` counts those of the topic that were not. ``changes`` are only supposed, or for a problem
+    that is solved those that solved it. ``made`` are the facts that messages after the first say, ``corrects`` whether
+    this one contradicts what was read, ``wish`` a change without a value; ``fixed`` is the cause whose fix helped.
+    ``language`` is that of the message itself, empty if it says too little to tell or if nothing precedes it.
     """
 
     evidence: Evidence
@@ -62,8 +77,11 @@ class Message:
     turns: tuple[Turn, ...] = ()
     relation: Relation = Relation.NEW_TOPIC
     changes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    made: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    tried: tuple[str, ...] = ()
+    made: Mapping[str, Statement] = field(default_factory=lambda: MappingProxyType({}))
+    wish: Wish | None = None
+    corrects: bool = False
+    attempts: tuple[Attempt, ...] = ()
+    fixed: str = ""
     unstarted: bool = False
     unread: int = 0
     language: Literal["en", "zh", ""] = ""
@@ -77,7 +95,12 @@ class Message:
     @property
     def only_talks(self) -> bool:
         """Whether the message adds nothing to what is known of the run."""
-        return self.relation in (Relation.ACKNOWLEDGEMENT, Relation.SOLVED, Relation.EXPLANATION)
+        return self.relation in TALK
+
+    @property
+    def says(self) -> Mapping[str, Statement]:
+        """The facts that this very message says."""
+        return {name: said for name, said in self.made.items() if said.place.attachment is None}
 
 
 def message_of(
@@ -89,31 +112,49 @@ def message_of(
     text = mask(question).text
     supposition = supposition_in(text, glossary, follows=True)
     texts = [_facts(turn, number, glossary) for number, turn in enumerate(turns)]
-    start, words, before = _current_topic(turns, texts, glossary, read)
+    start, words, before, talk = _current_topic(turns, texts, glossary, read)
     earlier = {attachment for turn in turns for attachment in turn.attachments}
     new_files = [attachment for attachment in attachments if attachment not in earlier]
     relation = _relation(text, new_files, supposition, before, glossary, read)
     if relation is Relation.NEW_TOPIC:
         return _first(question, attachments, glossary, read)
-    if relation in (Relation.NEW_SYMPTOM, Relation.PATCHED):
+    fresh = bool(new_files) and _is_rerun(text, new_files, read)
+    if fresh or relation in (Relation.NEW_SYMPTOM, Relation.PATCHED):
         words = len(turns)
+    if fresh:
+        turns = [replace(turn, attachments=_without_logs(turn.attachments, read)) for turn in turns]
     numbers = _within_budget(turns, texts, start)
     unread = sum(_says_something(turns[n], texts[n]) for n in range(start, len(turns))) - len(numbers)
+    texts = ["" if number in talk else text for number, text in enumerate(texts)]
     everything = (*attachments, *_earlier_attachments(turns, texts, numbers, attachments))
-    if relation in (Relation.ACKNOWLEDGEMENT, Relation.SOLVED, Relation.EXPLANATION):
+    wish = wish_in(text) if relation is Relation.QUESTION else None
+    if relation in TALK:
         supposition = Supposition(changes=MappingProxyType({}), rest="")
     evidence, changes = _evidence(question, everything, supposition, read)
     evidence = _without_stated(evidence, {name_of(number) for number in numbers if number < words})
     own = supposition.rest if supposition is not None and (changes or not supposition.rest) else evidence.question
-    framework = evidence.run.framework.value if evidence.run.framework is not None else None
+    said = Said(glossary, read, evidence.run.framework.value if evidence.run.framework is not None else None)
+    follow = [(texts[n], turns[n], name_of(n)) for n in range(start + 1, len(turns))]
+    later = [said.later(words_of, turn.question, turn.attachments, name) for words_of, turn, name in follow]
+    later.append(said.later(own, text, attachments, None))
+    made = said.made(later, turns[start:])
+    if relation is Relation.SOLVED:
+        done = {name: made.pop(name).value for name in list(made) if made[name].done}
+        stated = {name: statement.value for name, statement in said.by(text).items()}
+        changes = stated or changes_in(text, glossary) or dict(said.supposed(turns[-1])) or done
+    factual = {message.name for message in later if said.is_factual(message)}
+    searched = [texts[n] for n in numbers if n >= words and (n == words or name_of(n) not in factual)]
     return Message(
         evidence=evidence,
-        question=_topic_text([texts[number] for number in numbers if number >= words], own),
+        question=_topic_text(searched, "" if None in factual and words < len(turns) else own),
         turns=tuple(turns[number] for number in numbers),
         relation=relation,
         changes=MappingProxyType(changes),
-        made=MappingProxyType(_made(turns, texts, start, (own, attachments), framework, glossary, read)),
-        tried=_tried(turns, texts, start, relation),
+        made=MappingProxyType(made),
+        wish=wish,
+        corrects=relation is Relation.FOLLOW_UP and corrects(text),
+        attempts=said.attempts(later, turns[start:], relation),
+        fixed=fixed_by(turns[start:]) if relation is not Relation.STILL_FAILING else "",
         unstarted=relation is Relation.PATCHED,
         own_files=frozenset((None, *(attachment.name for attachment in attachments))),
         unread=unread,
@@ -132,7 +173,8 @@ def _relation(
     if not attachments and is_acknowledgement(text):
         return Relation.ACKNOWLEDGEMENT
     if supposition is not None and supposition.alone:
-        return Relation.FOLLOW_UP
+        asked = relation_of(_topic(text, attachments, glossary, read), before)
+        return asked if asked in (Relation.ALTERNATIVE, Relation.PLACE) else Relation.FOLLOW_UP
     topic = _topic(supposition.rest if supposition else text, attachments, glossary, read)
     relation = relation_of(topic, before)
     if not attachments or relation in (Relation.NEW_TOPIC, Relation.NEW_SYMPTOM):
@@ -147,36 +189,13 @@ def _logged(attachments: Sequence[Attachment], read: Read) -> bool:
     return any(region.kind in LOGGED for region in read("", attachments).regions)
 
 
-def _made(
-    turns: Sequence[Turn],
-    texts: Sequence[str],
-    start: int,
-    message: tuple[str, Sequence[Attachment]],
-    framework: str | None,
-    glossary: Glossary,
-    read: Read,
-) -> dict[str, str]:
-    """The changes that the messages after the first report, without those from before the latest files."""
-    made: dict[str, str] = {}
-    later = [(texts[number], turns[number].attachments) for number in range(start + 1, len(turns))]
-    for text, files in (*later, message):
-        if files:
-            made = {}
-        else:
-            made |= reported_changes(text, framework, glossary, read)
-    return made
+def _is_rerun(text: str, files: Sequence[Attachment], read: Read) -> bool:
+    """Whether a message hands over what a later run printed."""
+    return phrases("rerun").search(text) is not None and _logged(files, read)
 
 
-def _tried(turns: Sequence[Turn], texts: Sequence[str], start: int, relation: Relation) -> tuple[str, ...]:
-    """The causes that were answered with before a message that said that it still fails."""
-    still = [bool(phrases("still_failing").search(text)) for text in texts[start + 1 :]]
-    still.append(relation is Relation.STILL_FAILING)
-    tried = [
-        turn.causes[0]
-        for turn, failing in zip(turns[start:], still, strict=True)
-        if failing and turn.verdict == "answered" and turn.causes
-    ]
-    return tuple(dict.fromkeys(tried))
+def _without_logs(files: Sequence[Attachment], read: Read) -> tuple[Attachment, ...]:
+    return tuple(file for file in files if read("", [file]).run.options or not _logged([file], read))
 
 
 def _first(question: str, attachments: Sequence[Attachment], glossary: Glossary, read: Read) -> Message:
@@ -196,8 +215,6 @@ def _evidence(
     if supposition is None:
         return read(question, attachments), {}
     known = read(supposition.rest, attachments)
-    if supposition.changes and not known.run.options:
-        return read(question, attachments), {}  # nothing to change: an ordinary question
     whole = read(question, ())  # the receipt speaks of the message as it was sent
     receipt = replace(
         known.receipt,
@@ -229,9 +246,10 @@ def _topic(text: str, attachments: Sequence[Attachment], glossary: Glossary, rea
 
 def _current_topic(
     turns: Sequence[Turn], texts: Sequence[str], glossary: Glossary, read: Read
-) -> tuple[int, int, Topic]:
-    """The first turn of the current topic, the first whose words still count, and the topic."""
+) -> tuple[int, int, Topic, frozenset[int]]:
+    """The first turn of the current topic, the first whose words still count, the topic, and turns that only talk."""
     start = words = 0
+    talk = set()
     current: Topic | None = None
     for number in range(max(0, len(turns) - MAX_LOOKBACK), len(turns)):
         topic = _topic(texts[number], turns[number].attachments, glossary, read)
@@ -242,8 +260,10 @@ def _current_topic(
             continue
         if relation is Relation.NEW_SYMPTOM:
             words = number
+        if relation in TALK and relation is not Relation.SOLVED and not turns[number].attachments:
+            talk.add(number)
         current = current.joined(topic, new_symptom=relation is Relation.NEW_SYMPTOM)
-    return start, words, current or Topic()
+    return start, words, current or Topic(), frozenset(talk)
 
 
 def _language(text: str) -> Literal["en", "zh", ""]:

@@ -42,6 +42,9 @@ class Relation(StrEnum):
     ACKNOWLEDGEMENT = "acknowledgement"  # thanks, a greeting: nothing is asked
     SOLVED = "solved"
     EXPLANATION = "explanation"  # of the previous answer
+    ALTERNATIVE = "alternative"  # asks whether another cause was considered
+    PLACE = "place"  # asks where an edit belongs
+    QUESTION = "question"  # any other, which adds no fact
     STILL_FAILING = "still failing"  # although the fix was tried
     CHANGED_EVIDENCE = "changed evidence"  # new or corrected files
     PATCHED = "patched"  # the files with the fix, whose run is yet to come

@@ -1,5 +1,4 @@
-"""Changes that a message supposes ("what about ZeRO-2?", "换成 eager 呢"), which are no facts of the run, and those
-that it reports to have been made ("upgraded to 0.3.5", "I switched to ZeRO-2 and it is still NaN"). Pure."""
+"""Changes that a message supposes ("what about ZeRO-2?", "换成 eager 呢"), which are no facts of the run. Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from trainmedic.kb.frameworks.catalogue import is_option
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.language import width
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.model.run import RunConfig
-from trainmedic.kb.parse.readers.versions import PACKAGES, package
+from trainmedic.kb.parse.readers.versions import PACKAGES
 from trainmedic.service.dialogue.vocabulary import phrases, switches, wordings
 
 MAX_READ = 6_000
@@ -34,16 +33,19 @@ _LETTERS = regex(r"[A-Za-z0-9\u3400-\u9fff]")
 _CODE = regex(r"^\s{0,20}(?:--|[\w.]{1,60}\s?[:=]\s)|\\$|[{};]\s{0,4}$")
 # Sentences, with the mark that ends a question. A full stop inside a number or a name ends nothing.
 _CLAUSE = regex(r"(?:[^\n?？!！。；;.]|\.(?!\s|$)){2,}[?？]?")
+_SET_TO = (
+    "设成|设为|设置为|改成|改为|换成|调成|调到|调[高大低小]到|[提升]高到|降低?到|升到|降为|变成|加到|减到|成|为|到"
+)
 _TO = (
-    r"(?:\s{0,3}(?:size|steps|of|is|to|at|as|=|:|：|were|be|设成|设为|设置为|改成|改为|换成|调成|调到|降到|升到|降为"
-    r"|变成|成|为|到|是|用)){0,3}\s{0,3}"
+    r"(?:\s{0,3}(?:size|steps|of|is|to|at|as|=|:|：|were|was|be|now|already|actually|really|only|现在|已经?|目前|其实|只|"
+    rf"{_SET_TO}|是|用)){{0,3}}\s{{0,3}}"
 )
 _NUMBER = _TO + r"(?P<value>[-+]?[0-9]{1,12}(?:\.[0-9]{1,8})?(?:[eE][-+]?[0-9]{1,3})?)(?![0-9A-Za-z])"
 # A name with a value behind it; whether the name is that of an option, the catalogues tell.
 _OPTION = regex(
     r"(?P<name>--[A-Za-z][A-Za-z0-9_.-]{1,60}|[A-Za-z][A-Za-z0-9.]{0,40}_[A-Za-z0-9_.]{1,60}|[A-Za-z]\w{1,60}(?==))"
-    r"(?:\s?[=：:]\s?|\s{1,2}(?:to |as |is )|\s{1,2}(?=[-0-9]|true|false|none|auto|\w{1,30}[_0-9])"
-    r"|\s?(?:设成|设为|改成|改为|换成|成|为)\s?)"
+    r"(?:\s?[=：:]\s?|\s{1,2}(?:to |as |is |was |be )|\s{1,2}(?=[-0-9]|true|false|none|auto|\w{1,30}[_0-9])"
+    rf"|\s?(?:{_SET_TO}|是)\s?)"
     r"(?P<value>(?!(?:to|as|is|at|instead|off|and|or|help|be|in|for|if)\b)[A-Za-z0-9_.+/-]{1,60})"
 )
 _FLAG = regex(r"(?<![A-Za-z0-9_.-])(?:--(?=[A-Za-z])|(?=[A-Za-z0-9]+_))(?P<name>[A-Za-z][A-Za-z0-9_.-]{1,60})")
@@ -68,7 +70,7 @@ def supposition_in(message: str, glossary: Glossary, *, follows: bool) -> Suppos
 
     The first message of a conversation supposes something only if it says so explicitly ("what if", "如果…会").
     """
-    cues = phrases("supposes", "proposes", "questions") if follows else phrases("supposes")
+    cues = phrases("supposes", "proposes", "questions", "asks_ok") if follows else phrases("supposes")
     if not cues.search(message, 0, MAX_READ) or phrases("new_topic").search(message, 0, MAX_READ):
         return None
     changes: dict[str, str] = {}
@@ -81,6 +83,23 @@ def supposition_in(message: str, glossary: Glossary, *, follows: bool) -> Suppos
     return Supposition(changes=MappingProxyType(changes), rest="".join(rest)) if changes else None
 
 
+class Wish(NamedTuple):
+    """A change without a value: "can I just raise the timeout?"."""
+
+    name: str
+    raises: bool
+
+
+def wish_in(message: str) -> Wish | None:
+    """The setting that a question asks to raise or to lower."""
+    raises, lowers = (phrases(entry).search(message, 0, MAX_CLAUSE) is not None for entry in ("raises", "lowers"))
+    if raises == lowers:
+        return None
+    named = (name for name, pattern in wordings("numbers").items() if pattern.search(message, 0, MAX_CLAUSE))
+    name = next(named, None)
+    return Wish(name, raises) if name is not None else None
+
+
 def _clauses(text: str) -> Iterator[tuple[int, int]]:
     for match in _CLAUSE.finditer(text):
         if match.end() - match.start() <= MAX_CLAUSE and not _CODE.search(match[0]):
@@ -89,6 +108,8 @@ def _clauses(text: str) -> Iterator[tuple[int, int]]:
 
 def _supposes(clause: str, *, follows: bool) -> bool:
     if phrases("supposes").search(clause):
+        return True
+    if follows and phrases("asks_ok").search(clause):
         return True
     if not follows or phrases("reported").search(clause):
         return False
@@ -137,9 +158,16 @@ def _settings(clause: str) -> dict[str, str]:
     for name, pattern in wordings("precision").items():
         if (match := pattern.search(clause)) is not None:
             changes[name] = FALSE if _switched_off(clause, *match.span()) else TRUE
+    for name, pattern in wordings("tuner").items():
+        if (match := pattern.search(clause)) is not None:
+            changes["tuner"] = "full" if _switched_off(clause, *match.span()) else name
+            break
     for name, pattern in wordings("numbers", _NUMBER).items():
         if (match := pattern.search(clause)) is not None:
             changes[name] = match["value"]
+    for name, pattern in wordings("counted").items():
+        if name not in changes and (match := pattern.search(clause)) is not None:
+            changes[name] = next(filter(str.isdigit, re.split(r"(\d+)", match[0])))
     return changes
 
 
@@ -187,50 +215,8 @@ def _package_version() -> re.Pattern[str]:
     names = "|".join(re.escape(name).replace(r"\-", "[-_ ]?") for name in sorted(PACKAGES, key=len, reverse=True))
     return re.compile(
         rf"(?<![A-Za-z0-9_/.-])(?P<name>{names})(?![A-Za-z0-9_])"
-        r"(?:\s{0,2}(?:version|ver|==|=|v|to|版本|升级到|升到|降级到|降到|退回到?|回退到|换成|换到|改成|用|是)){0,3}\s{0,2}v?"
+        r"(?:\s{0,2}(?:version|ver|==|=|v|to|is|now|actually|的?版本|升级到|升到|降级到|降到|退回到?|回退到|换成|换到|改成|现在|"
+        r"已经|其实|用|是)){0,3}\s{0,2}v?"
         r"(?P<version>[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}(?:\.?(?:dev|rc|post)[0-9]{1,3})?)",
         re.IGNORECASE,
     )
-
-
-# What was changed
-
-MAX_REPORT = 2_000
-"""Code points of a message that are read."""
-MAX_REPORTED_CLAUSE = 200
-_REPORTED_CLAUSES = regex(r"[,;!?，。；！？\n]+|\.(?=\s|$)|\bbut\b|\band (?=it|still|now|the)")
-# A version behind a verb or the word "version", with at most one name and the old version between them.
-_REPORTED_VERSION = regex(
-    r"(?:(?:(?P<owner>[A-Za-z][\w-]{0,20})\s)?version|grad\w{1,3}|updated?|updating|bumped|moved|now on|"
-    r"版本|升级|更新|降级|升|降)\s?(?P<name>[A-Za-z][\w-]{1,20}(?=\s))?"
-    r"[\s:=是为]{0,3}(?:(?:from|从)\s?v?[\d.]{1,14}\s)?(?:to|is|at|到了?|成)?[\s:=]{0,3}v?"
-    r"(?P<version>\d{1,4}(?:\.\d{1,4}){1,3})(?![\w.]*\w)",
-    re.IGNORECASE,
-)
-_NO_NAMES = frozenset({"it", "to", "is", "from", "at", "the", "on", "my", "its", "our", "which", "installed"})
-
-
-def reported_changes(text: str, framework: str | None, glossary: Glossary, read: Read) -> dict[str, str]:
-    """The settings, options and packages that a follow-up reports, with their present values.
-
-    A version without a name is that of the framework.
-    """
-    text = text[:MAX_REPORT]
-    states = any(letter.isdigit() for letter in text) and phrases("worked_with").search(text) is None
-    changes = _stated_versions(text, read) if states else {}
-    for clause in _REPORTED_CLAUSES.split(text):
-        if not clause or len(clause) > MAX_REPORTED_CLAUSE:
-            continue
-        for match in _REPORTED_VERSION.finditer(clause):
-            name = match["name"] or match["owner"]
-            if name is None or name.lower() in _NO_NAMES:
-                name = framework
-            if name is not None and package(name) in PACKAGES:
-                changes[package(name)] = match["version"]
-        if phrases("reported_change").search(clause):
-            changes |= {name: value for name, value in changes_in(clause, glossary).items() if name not in changes}
-    return changes
-
-
-def _stated_versions(text: str, read: Read) -> dict[str, str]:
-    return {fact.package: fact.exact for fact in read(text, ()).versions.values() if fact.exact is not None}

@@ -17,6 +17,7 @@ SHORT_REPLY = 120
 FEW_WORDS = 2
 """Words of a clause that says nothing by itself."""
 _CLAUSES = regex(r"[,;!?，。；！？\n]+|\.(?=\s|$)|\bbut\b|但是?|不过")
+_NAME = regex(r"[A-Za-z][A-Za-z0-9]*_\w|--[A-Za-z]")
 STANDALONE = 50
 """Width from which a message that names another framework or algorithm can be a question by itself."""
 TROUBLE: dict[str, tuple[str, ...]] = {
@@ -80,7 +81,7 @@ def topic_of(evidence: Evidence, glossary: Glossary) -> Topic:
 def relation_of(message: Topic, before: Topic) -> Relation:
     """How a message relates to the conversation before it."""
     text = message.text
-    if phrases("new_topic").search(text):
+    if phrases("new_topic").search(text) and not phrases("rerun").search(text):
         return Relation.NEW_SYMPTOM if phrases("same_run").search(text) else Relation.NEW_TOPIC
     solved = says_solved(text)
     if solved is not None and message.trouble - before.trouble:
@@ -91,7 +92,7 @@ def relation_of(message: Topic, before: Topic) -> Relation:
     if framework and message.trouble and not compares:
         return Relation.NEW_TOPIC
     if phrases("continues").search(text):
-        return Relation.FOLLOW_UP
+        return _follow_up(message)
     if (framework or algorithm) and (message.trouble or (width(text) >= STANDALONE and not compares)):
         return Relation.NEW_TOPIC
     if message.trouble and before.trouble and not message.trouble & before.trouble:
@@ -104,10 +105,20 @@ def relation_of(message: Topic, before: Topic) -> Relation:
 def _follow_up(message: Topic) -> Relation:
     """What a message of the same topic and symptom is."""
     text = message.text
+    if phrases("asks").search(text) and phrases("asks_where").search(text) and not message.facts:
+        return Relation.PLACE
     if phrases("still_failing").search(text):
         return Relation.STILL_FAILING
-    asks_why = width(text) <= SHORT_REPLY and not message.facts and phrases("asks_why").search(text)
-    return Relation.EXPLANATION if asks_why else Relation.FOLLOW_UP
+    if width(text) > SHORT_REPLY or message.facts:
+        return Relation.FOLLOW_UP
+    if phrases("asks_alternative", "asks_others").search(text):
+        return Relation.ALTERNATIVE
+    asked = Relation.EXPLANATION if phrases("asks_why").search(text) else None
+    if asked is Relation.EXPLANATION and _NAME.search(text) and phrases("general_question").search(text):
+        return Relation.QUESTION  # about an option, not about the answer
+    if asked is None and phrases("asks").search(text) and not message.trouble:
+        return Relation.QUESTION
+    return asked or Relation.FOLLOW_UP
 
 
 def is_acknowledgement(text: str) -> bool:
@@ -124,7 +135,11 @@ def says_solved(text: str) -> bool | None:
     if not any(over):
         return None
     return all(
-        solved or is_acknowledgement(clause) or phrases("reported_change").search(clause) or _empty(clause)
+        solved
+        or phrases("recovering").search(clause)
+        or is_acknowledgement(clause)
+        or phrases("reported_change").search(clause)
+        or _empty(clause)
         for clause, solved in zip(clauses, over, strict=True)
     )
 

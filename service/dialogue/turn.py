@@ -21,6 +21,8 @@ class Turn:
     answer_id: str
     verdict: str
     causes: tuple[str, ...]
+    said: str = ""
+    """The title of the cause that it was answered with."""
 
 
 def turn_of(
@@ -30,6 +32,7 @@ def turn_of(
     answer_id: str = "",
     verdict: str = "",
     causes: tuple[str, ...] = (),
+    said: str = "",
 ) -> Turn:
     """A turn of masked texts, cut to `MAX_STORED`."""
     return Turn(
@@ -38,7 +41,17 @@ def turn_of(
         answer_id=answer_id,
         verdict=verdict,
         causes=causes,
+        said=said,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a user said that came of an answer, in so many words."""
+
+    answer_id: str
+    helped: bool
+    said: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,3 +66,4 @@ class Asked:
     index_id: str
     owner: str
     continues: bool
+    outcome: Outcome | None = None

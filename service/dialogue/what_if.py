@@ -21,10 +21,11 @@ from trainmedic.kb.engine.rule import FixSpec, RuleSet
 from trainmedic.kb.engine.values import show
 from trainmedic.kb.frameworks.canonical import canonicalise
 from trainmedic.kb.model.evidence import Evidence, Read
-from trainmedic.kb.model.place import Source
+from trainmedic.kb.model.place import Source, Span
 from trainmedic.kb.model.report import Safety, Severity, Text
 from trainmedic.kb.model.run import Option, Origin, RunConfig, Setting, Value, VersionFact
 from trainmedic.service.dialogue.change import UNSET, Change, InvalidChange, parse_change
+from trainmedic.service.dialogue.statements import Statement
 
 MAX_CHANGES = 12
 """Changes applied together; the others are listed as rejected."""
@@ -45,6 +46,7 @@ class AppliedChange:
     """One applied change. ``before`` is None if the value was unknown; values are formatted for users."""
 
     name: str
+    wording: str = ""
     before: str | None
     after: str
     version: VersionFact | None = None  # of a package
@@ -69,7 +71,7 @@ class WhatIf:
 
     ``clears``: fired before, no longer. ``appears``: new. ``stays``: fire on the changed configuration even without the
     log. ``logged``: rest on the old run's log, so only a new run can tell. ``patch`` is a unified diff of the pasted
-    (masked) text, empty if the text could not be edited.
+    (masked) text, empty if the text could not be edited; ``assumed`` are the settings that it lacks for that reason.
     """
 
     changed: tuple[AppliedChange, ...] = ()
@@ -79,14 +81,18 @@ class WhatIf:
     logged: tuple[Effect, ...] = ()
     unknown: tuple[RejectedChange, ...] = ()
     patch: str = ""
+    assumed: tuple[str, ...] = ()
 
 
-def what_if(evidence: Evidence, changes: Mapping[str, str], rules: RuleSet, read: Read) -> WhatIf:
+def what_if(
+    evidence: Evidence, changes: Mapping[str, str], rules: RuleSet, read: Read, *, facts: bool = False
+) -> WhatIf:
     """The rules over ``evidence`` with ``changes`` applied. Never raises for meaningless names and values.
+    ``facts``: a setting is changed even where no configuration was sent.
 
     ``changes`` maps a canonical setting, a framework's option or a package to the value as the user would write it.
     """
-    trial = _Trial(evidence, rules, read)
+    trial = _Trial(evidence, rules, read, facts=facts)
     for number, (name, raw) in enumerate(changes.items()):
         if number >= MAX_CHANGES:
             trial.refuse(name, TOO_MANY)
@@ -111,28 +117,63 @@ def what_if(evidence: Evidence, changes: Mapping[str, str], rules: RuleSet, read
             unified_diff(old.text, new.text, old.name)
             for old, new in zip(evidence.sources, trial.now.sources, strict=True)
         ),
+        assumed=tuple(trial.settings),
     )
 
 
-def with_changes(evidence: Evidence, changes: Mapping[str, str], rules: RuleSet, read: Read) -> Evidence:
-    """The evidence after changes that were made; those that mean nothing here are left out. Never raises."""
-    trial = _Trial(evidence, rules, read)
-    for name, raw in islice(changes.items(), MAX_CHANGES):
-        trial.make(name, raw)
-    return trial.evidence() if trial.changed else evidence
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """The evidence with what a conversation said of the run; ``unknown`` could not be taken for a fact."""
+
+    evidence: Evidence
+    changed: tuple[AppliedChange, ...] = ()
+    unknown: tuple[RejectedChange, ...] = ()
+
+
+def with_statements(evidence: Evidence, said: Mapping[str, Statement], rules: RuleSet, read: Read) -> Applied:
+    """The evidence with what was said in place of what was pasted; each fact has its message as its place.
+
+    Never raises.
+    """
+    trial = _Trial(evidence, rules, read, facts=True)
+    for name, statement in islice(said.items(), MAX_CHANGES):
+        trial.make(name, statement.value)
+    now = trial.evidence()
+    places = {change.name: said[change.wording].place for change in trial.changed}
+    settings = {
+        name: _said_at(setting, places[name]) if name in places else setting
+        for name, setting in now.run.settings.items()
+    }
+    versions = {
+        name: replace(fact, span=places[name], reason="said") if name in places else fact
+        for name, fact in now.versions.items()
+    }
+    first, *others = now.runs or (now.run,)
+    first = replace(first, settings=MappingProxyType(settings))
+    now = replace(now, runs=(first, *others), versions=MappingProxyType(versions)) if places else now
+    return Applied(evidence=now, changed=tuple(trial.changed), unknown=tuple(trial.unknown))
+
+
+def _said_at(setting: Setting, place: Span) -> Setting:
+    """The setting as one that a message states. What is written stays written."""
+    option = replace(setting.option, span=place) if setting.option is not None else None
+    return replace(setting, option=option, span=place, source="said")
 
 
 class _Trial:
     """Changes applied one after the other: edits of the text first, overrides of parsed settings at the end."""
 
-    def __init__(self, evidence: Evidence, rules: RuleSet, read: Read) -> None:
+    def __init__(self, evidence: Evidence, rules: RuleSet, read: Read, *, facts: bool = False) -> None:
+        """``facts``: what is tried is so, whether or not it is written anywhere."""
         self.now = evidence
+        self._facts = facts
         self._read = read
         self.rules = rules
         self.changed: list[AppliedChange] = []
         self.unknown: list[RejectedChange] = []
         self.versions: dict[str, VersionFact] = {}
         self.settings: dict[str, Value] = {}
+        self.unknown_now: set[str] = set()
         self.spelled = frozenset(rule.id for rule in rules.rules if rule.family == OPTIONS)
 
     def refuse(self, name: str, why: Text) -> None:
@@ -147,7 +188,7 @@ class _Trial:
         # A version cannot be edited in: people paste `pip list`, which is output and no configuration.
         if change.package:
             self._install(change)
-        elif not self.now.run.options:
+        elif not self.now.run.options and not (self._facts and change.canonical):
             self.refuse(name, NOWHERE)
         elif change.canonical:
             self._set(change)
@@ -155,12 +196,13 @@ class _Trial:
             self._write(change)
 
     def evidence(self) -> Evidence:
-        if not self.versions and not self.settings:
+        if not self.versions and not self.settings and not self.unknown_now:
             return self.now
         versions = MappingProxyType({**self.now.versions, **self.versions})
         first, *others = (self._canonicalised(run, versions) for run in self.now.runs or (self.now.run,))
         named = {name: _assumed(name, value) for name, value in self.settings.items()}
-        first = replace(first, settings=MappingProxyType({**first.settings, **named}))
+        known = {name: setting for name, setting in first.settings.items() if name not in self.unknown_now}
+        first = replace(first, settings=MappingProxyType({**known, **named}))
         return replace(self.now, versions=versions, runs=(first, *others))
 
     def _canonicalised(self, run: RunConfig, versions: Mapping[str, VersionFact]) -> RunConfig:
@@ -188,7 +230,13 @@ class _Trial:
             return
         self.versions[change.name] = fact
         self.changed.append(
-            AppliedChange(name=change.name, before=known.exact if known else None, after=change.raw, version=fact)
+            AppliedChange(
+                name=change.name,
+                wording=change.wording,
+                before=known.exact if known else None,
+                after=change.raw,
+                version=fact,
+            )
         )
 
     def _set(self, change: Change) -> None:
@@ -196,7 +244,10 @@ class _Trial:
         name = change.name
         setting = self.now.run.settings.get(name)
         unwritten = setting is None or setting.option is None
-        if (setting is not None and setting.value == change.value) or (unwritten and change.value == UNSET):
+        same = setting is not None and setting.value == change.value
+        if (same and not (self._facts and setting is not None and setting.is_default)) or (
+            unwritten and change.value == UNSET
+        ):
             self.refuse(change.wording, ALREADY)
             return
         before = None if setting is None else show(setting.value)
@@ -205,7 +256,16 @@ class _Trial:
                 self.refuse(change.wording, NO_ROOM)
                 return
             self.settings[name] = change.value
-        self.changed.append(AppliedChange(name=name, before=before, after=change.display))
+        now = self.now.run.settings.get(name)
+        if (
+            self._facts
+            and change.value == UNSET
+            and now is not None
+            and setting is not None
+            and now.value == setting.value
+        ):
+            self.unknown_now.add(name)  # the default is what the user says it is not
+        self.changed.append(AppliedChange(name=name, wording=change.wording, before=before, after=change.display))
 
     def _edited(self, name: str, change: Change) -> bool:
         """Edit the pasted text; whether the setting then has the wanted value."""
@@ -250,7 +310,9 @@ class _Trial:
             return
         self.now = reread(self.now, patched((edit,), self.now.sources), self._read)
         before = written[-1].raw or "true" if written else None
-        self.changed.append(AppliedChange(name=change.name, before=before, after=change.display))
+        self.changed.append(
+            AppliedChange(name=change.name, wording=change.wording, before=before, after=change.display)
+        )
 
 
 def _assumed(name: str, value: Value) -> Setting:

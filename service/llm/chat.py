@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -215,6 +216,44 @@ class ChatModel:
         bound: dict[str, Any] = {"max_tokens": max_tokens or self.options.max_tokens}
         bound |= {"tools": list(tools)} if tools else {}
         bound |= {"tool_choice": tool_choice} if tool_choice else {}
+        async with aclosing(self._completed(messages, bound, within_s)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def structured(
+        self,
+        messages: Sequence[Message | BaseMessage],
+        form: type[Form],
+        *,
+        max_tokens: int,
+        within_s: float | None = None,
+        usage: Counter[str] | None = None,
+    ) -> Form:
+        """One answer in the shape of ``form``, whose schema the endpoint enforces and this validates.
+
+        Adds the tokens used to ``usage``. Raises `ModelError`.
+        """
+        schema = {"name": form.__name__, "schema": form.model_json_schema(), "strict": True}
+        bound: dict[str, Any] = {
+            "response_format": {"type": "json_schema", "json_schema": schema},
+            "max_tokens": max_tokens,
+        }
+        async with aclosing(self._completed(messages, bound, within_s)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Completion):
+                    completion = piece
+        if usage is not None:
+            usage.update(completion.usage)
+        with suppress(ValidationError):
+            return form.model_validate_json(completion.text)  # it may speak of a tag that ends reasoning
+        try:
+            return form.model_validate_json(without_reasoning(completion.text))
+        except ValidationError as error:
+            raise ModelError("garbage", f"does not match the schema: {error.error_count()} problems") from None
+
+    async def _completed(
+        self, messages: Sequence[Message | BaseMessage], bound: Mapping[str, Any], within_s: float | None
+    ) -> AsyncGenerator[Piece | Completion, None]:
         draft = _Draft()
         async with self._turns.turn(within_s) as deadline:
             retrying = AsyncRetrying(
@@ -238,39 +277,6 @@ class ChatModel:
             completion = draft.complete()
         yield completion  # after the slot was given back
 
-    async def structured(
-        self, messages: Sequence[Message], form: type[Form], *, max_tokens: int, within_s: float | None = None
-    ) -> Form:
-        """One answer in the shape of ``form``, whose schema the endpoint enforces and this validates. Not retried.
-
-        Raises `ModelError`.
-        """
-        schema = {"name": form.__name__, "schema": form.model_json_schema(), "strict": True}
-        bound: dict[str, Any] = {
-            "response_format": {"type": "json_schema", "json_schema": schema},
-            "max_tokens": max_tokens,
-        }
-        async with self._turns.turn(within_s) as deadline:
-            text = ""
-            for variant in self._variants():
-                try:
-                    with failures():
-                        async with self._until(deadline):
-                            client = await self._client()
-                            with self._recorded(client, max_tokens) as record:
-                                answer = await client.ainvoke(messages_of(messages), **bound, **variant)
-                                record.heard(answer)
-                    self._answered(variant)
-                    text = text_of(answer)
-                    break
-                except ModelError as failure:
-                    if not self._may_drop(variant, failure):
-                        raise
-            try:
-                return form.model_validate_json(without_reasoning(text))
-            except ValidationError as error:
-                raise ModelError("garbage", f"does not match the schema: {error.error_count()} problems") from None
-
     async def _attempt(
         self, messages: Sequence[BaseMessage], bound: Mapping[str, Any], deadline: float, draft: _Draft
     ) -> AsyncGenerator[Piece, None]:
@@ -293,8 +299,10 @@ class ChatModel:
         deadline: float,
         draft: _Draft,
     ) -> AsyncGenerator[Piece, None]:
-        """The text without reasoning. The first token has a limit of its own, the whole text has the deadline."""
+        """The text, without reasoning unless it is a form. The first token has a limit of its own, the whole text has
+        the deadline."""
         reasoning = ReasoningFilter(opened=self._endpoint.opened)
+        is_form = "response_format" in bound
         until = min(self._clock() + self.options.first_token_s, deadline)
         with failures():
             async with self._until(until):
@@ -317,13 +325,16 @@ class ChatModel:
                             until = deadline
                         if apart:
                             reasoning.apart()
+                        if is_form:
+                            draft.add(Piece(text=text))
+                            continue
                         piece = Piece(text=reasoning.push(text), anew=reasoning.orphaned)
                         self._endpoint.opened |= reasoning.orphaned
                         reasoning.orphaned = False
                         if piece.text or piece.anew:
                             draft.add(piece)
                             yield piece
-            if rest := reasoning.end(whole=draft.finish not in (None, "length")):
+            if not is_form and (rest := reasoning.end(whole=draft.finish not in (None, "length"))):
                 draft.add(Piece(text=rest))
                 yield Piece(text=rest)
 

@@ -35,7 +35,7 @@ class ModelOptions:
     name: str = ""
     api_key: str = field(default="", repr=False)
     context_tokens: int = 8192
-    max_tokens: int = 900
+    max_tokens: int = 2_000
     temperature: float = 0.2
     timeout_s: float = 25.0
     first_token_s: float = 10.0

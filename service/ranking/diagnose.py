@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from trainmedic.kb.engine.mechanism import Origin
 from trainmedic.kb.model.case import Verdict
 from trainmedic.kb.model.evidence import Evidence, InputReceipt
 from trainmedic.kb.model.report import Finding, Missing, Severity, Status
@@ -85,6 +86,22 @@ class Diagnosis:
             return None
         belief = self.differential.belief(lead)
         return belief if belief is not None and belief.probability >= max(LIKELY, 1.5 * lead.probability) else None
+
+    def own(self, cause: Cause | None) -> tuple[Finding, ...]:
+        """The fired findings of what the answer is about: of a cause and its origin, or of the mechanism."""
+        whole = self.mechanism
+        origins: tuple[Origin, ...] = ()
+        cases: set[str] = set()
+        if whole is not None:
+            origins, cases = whole.weighed.mechanism.origins, set(whole.weighed.mechanism.all_cases)
+        elif cause is not None:
+            belief = self.differential.belief(cause)
+            state = belief.state(cause) if belief is not None else None
+            origins = (state.origin,) if state is not None else ()
+            cases = {each.case.id for each in (cause, *cause.members)}
+        rules = {rule for origin in origins for rule in origin.rules}
+        found = cause.findings if cause is not None else ()
+        return tuple(f for f in self.findings if f in found or f.rule_id in rules or not cases.isdisjoint(f.cases))
 
 
 def diagnose(candidates: Sequence[Candidate], context: Context, weights: Weights, top_k: int = 5) -> Diagnosis:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from trainmedic.kb.lazy import regex
@@ -10,6 +11,13 @@ from trainmedic.kb.model.run import Option
 
 _SPAN = regex(r"`([^`\n]+)`")
 _ASSIGNMENT = regex(r"(?:^|\s)-{0,2}\+{0,2}([A-Za-z][\w.-]*)(?:\s*[=:]\s*|\s+)([\w.+-]+)$")
+
+_LINE = regex(
+    r"""^(?P<sign>[+-])[ \t]*(?P<dashes>-{2})?(?P<quote>"?)(?P<name>[A-Za-z][\w.-]*)(?P=quote)"""
+    r"""(?:(?:[ \t]*[:=](?!=)[ \t]*|[ \t]+)(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s,"'{}\[\]()\\]+))?"""
+    r""",?[ \t]*\\?[ \t]*(?:\#.*)?$""",
+    re.MULTILINE,
+)
 
 FixValue = tuple[str, str]
 """An option's plain name and its value in lower case."""
@@ -25,6 +33,16 @@ def fix_values(case: Case) -> tuple[FixValue, ...]:
         if match:
             values.append((plain_name(match[1]), match[2].lower()))
     return tuple(dict.fromkeys(values))
+
+
+def changed_by(diff: str) -> Mapping[str, tuple[str | None, str | None]]:
+    """What a diff does to the options with a line of their own: value before and after, None where there is none."""
+    values: dict[str, list[str | None]] = {}
+    for match in _LINE.finditer(diff):
+        if match["value"] is not None or match["dashes"]:
+            value = (match["value"] or "true").strip("\"'")
+            values.setdefault(match["name"], [None, None])[match["sign"] == "+"] = value
+    return {name: (before, after) for name, (before, after) in values.items() if before != after}
 
 
 def plain_name(key: str) -> str:

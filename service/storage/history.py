@@ -193,6 +193,7 @@ class History:
             "attachments": json.dumps(masked_values(attachments, known), ensure_ascii=False),
             "verdict": turn.verdict,
             "causes": json.dumps(list(turn.causes)),
+            "said": turn.said,
             "versions": json.dumps(list(versions)),
             "fingerprint": fingerprint,
             "owner": owner,
@@ -381,6 +382,7 @@ def _turn(row: Row[Any]) -> Turn:
         answer_id=row.answer_id,
         verdict=row.verdict,
         causes=tuple(json.loads(row.causes)),
+        said=row.said,
     )
 
 

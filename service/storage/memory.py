@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, Protocol
 
@@ -15,7 +16,7 @@ from trainmedic.kb.parse.logs.error_lines import template
 from trainmedic.kb.serialization import to_json_once
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Answer, SightingsView
-from trainmedic.service.dialogue.turn import Asked, Turn, turn_of
+from trainmedic.service.dialogue.turn import Asked, Outcome, Turn, turn_of
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.storage.curation import Embed, SeenCauseView, UnresolvedView, seen_views, unresolved_views
 from trainmedic.service.storage.history import Conversation, Feedback, History, PastTurn, StoredAnswer, storable
@@ -124,7 +125,7 @@ class Memory:
         self, evidence: Evidence, verdict: str, causes: Sequence[str], conversation_id: str, owner: str
     ) -> Sightings | None:
         """The other conversations about the same failure; None also while the database cannot be reached."""
-        if self.history is None or verdict == "no_fault":
+        if self.history is None or verdict in ("no_fault", "explained"):
             return None
         try:
             return self.history.sightings(fingerprint(evidence, _committed(verdict, causes)), conversation_id, owner)
@@ -143,6 +144,7 @@ class Memory:
         try:
             if self.history is not None:
                 _store(self.history, asked, answer)
+                self._note(self.history, asked.outcome)
         except StoreError as error:
             log.warning("an answer could not be stored: %s", error.hint)
             notice = messages("not_stored", answer.language)
@@ -150,6 +152,14 @@ class Memory:
         for observer in self._observers:
             observer.on_answer(answer)
         return answer
+
+    def _note(self, history: History, outcome: Outcome | None) -> None:
+        """Keep what a message said that came of an answer, unless its user has voted."""
+        if outcome is None or history.feedback(outcome.answer_id) is not None:
+            return
+        reaction = "resolved" if outcome.helped else "down"
+        with suppress(NotFound):
+            self.give_feedback(Feedback(answer_id=outcome.answer_id, reaction=reaction, comment=outcome.said))
 
 
 def _store(history: History, asked: Asked, answer: Answer) -> None:
@@ -159,13 +169,15 @@ def _store(history: History, asked: Asked, answer: Answer) -> None:
         answer_id=answer.id,
         verdict=answer.verdict,
         causes=tuple(cause.case_id for cause in answer.causes),
+        said=answer.causes[0].title if answer.causes else "",
     )
+    known = tuple(cause.case_id for cause in answer.causes[:1] if cause.origin == "known")
     history.add(
         answer.conversation_id,
         turn,
         (answer.kb_version, answer.ruleset_version, asked.index_id),
         answer=to_json_once(answer),
-        fingerprint=fingerprint(asked.evidence, _committed(answer.verdict, turn.causes)),
+        fingerprint=fingerprint(asked.evidence, _committed(answer.verdict, known)),
         owner=asked.owner,
         continues=asked.continues,
     )

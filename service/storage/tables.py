@@ -17,6 +17,7 @@ TURNS = Table(
     Column("attachments", Text, nullable=False),
     Column("verdict", String(16), nullable=False),
     Column("causes", Text, nullable=False),
+    Column("said", Text, nullable=False, server_default=""),
     Column("versions", Text, nullable=False),
     Column("fingerprint", String(16), nullable=False, server_default="", index=True),
     Column("owner", String(64), nullable=False, server_default=""),

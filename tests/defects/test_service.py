@@ -25,6 +25,8 @@ from trainmedic.ui.chat.evidence import panel
 from trainmedic.ui.mcp.shapes import result_of
 
 ALWAYS = ENTRY.replace("trl-3435", "trl-99").replace('  when: option("importance_sampling_level") == "sequence"\n', "")
+SEQUENCE = "```python\nGRPOConfig(importance_sampling_level='sequence')\n```"
+SEQUENCE = "```python\nGRPOConfig(importance_sampling_level='sequence')\n```"
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 
 
@@ -86,10 +88,20 @@ def test_secrets_are_masked(client: TestClient) -> None:
     assert TOKEN not in response.text
 
 
-def test_an_answer_has_the_certain_defects_of_pasted_versions(medic: Advisor) -> None:
-    answer = medic.ask(Ask(question="reward is flat\n\n```\ntrl==0.20.0\n```"))
-    assert [item.id for item in answer.defects] == ["trl-99"]
-    assert medic.ask(Ask(question="reward is flat")).defects == ()
+@pytest.mark.parametrize(
+    ("question", "shown"),
+    [
+        ("we use GRPO with vLLM\n\n```\ntrl==0.20.0\n```", {"trl-99"}),
+        ("we use GRPO with vLLM", set()),
+        # What only the release says has nothing to do with what is asked about.
+        ("we use GRPO with vLLM, out of memory\n\n```\ntrl==0.20.0\n```", set()),
+        (f"out of memory\n\n```\ntrl==0.20.0\n```\n\n{SEQUENCE}", {"trl-3435"}),
+    ],
+)
+def test_defects_beside_an_answer_concern_what_is_asked_or_hold_on_what_was_pasted(
+    medic: Advisor, question: str, shown: set[str]
+) -> None:
+    assert {item.id for item in medic.ask(Ask(question=question)).defects} == shown
 
 
 def test_a_possible_defect_is_beside_an_answer_if_the_question_speaks_of_it(medic: Advisor) -> None:
@@ -99,7 +111,7 @@ def test_a_possible_defect_is_beside_an_answer_if_the_question_speaks_of_it(medi
 
 
 def test_the_panel_shows_the_defects(medic: Advisor) -> None:
-    answer = medic.ask(Ask(question="reward is flat\n\n```\ntrl==0.20.0\n```"))
+    answer = medic.ask(Ask(question="we use GRPO with vLLM\n\n```\ntrl==0.20.0\n```"))
     page = panel(answer, {}, "en")
     assert "Known defects of your versions" in page
     assert "https://github.com/huggingface/trl/pull/3435" in page

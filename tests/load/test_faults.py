@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from tests.fake_model import FakeModel, Reply
+from tests.fake_model import FakeModel, diagnosis, hypothesis
 from tests.load.service import PATIENCE_S, Service, Wire, until
 from tests.ui.test_reload import PAGE
 
@@ -142,11 +142,10 @@ def test_a_service_whose_database_hangs_ends_when_it_is_told_to(start: Start, po
 
 
 CLEAR = "why is the loss nan? deepspeed --module openrlhf.cli.train_kto --vanilla_loss --micro_train_batch_size 1"
-"""A question that the model need not restate, nor reorder its causes: a rule fires."""
 
 
 def test_a_model_that_goes_away_and_comes_back(start: Start) -> None:
-    with FakeModel(Reply("Because of the flag. ")) as model:
+    with FakeModel(forms=[diagnosis(hypothesis())]) as model:
         wire = Wire(int(urlsplit(model.url).port or 0))
         service = start(model_base_url=f"http://127.0.0.1:{wire.port}/v1")
         assert service.ask(CLEAR).json()["mode"] == "llm"

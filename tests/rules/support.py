@@ -17,7 +17,7 @@ from trainmedic.kb.pages.rule import read_rule
 SETTINGS = (
     "vanilla_loss", "micro_batch", "gradient_accumulation", "num_gpus", "bf16", "learning_rate", "attention", "beta",
     "rpo_alpha", "modules_to_save", "loss_type", "weights_dtype", "max_length", "sequence_parallel",
-    "fp16", "peft_task_type",
+    "fp16", "peft_task_type", "logging_steps",
 )  # fmt: skip
 WORDS_OF_TESTS = Vocabulary(
     names=frozenset((*SETTINGS, *WORDS)),

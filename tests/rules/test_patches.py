@@ -17,6 +17,7 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Fix, Safety
 from trainmedic.kb.parse.pipeline import parse
+from trainmedic.service.answer.views import finding_view
 
 COMMAND = """deepspeed --module openrlhf.cli.train_kto \\
    --pretrain Qwen/Qwen2-7B \\
@@ -126,6 +127,26 @@ def test_a_patch_that_nobody_can_read_is_left_out() -> None:
         fix = fix_of("has-vanilla", parse("", (Attachment(name="train.sh", content=command),)), rules)
         assert (fix.patch is not None) is is_shown
         assert fix.clears == ("has-vanilla",)
+
+
+def test_a_rule_about_how_the_log_looks_repairs_nothing_unless_the_option_itself_is_the_error() -> None:
+    silent = {rule.id for rule in shipped_rules().rules if not all(fix.repairs for fix in rule.fixes)}
+    assert silent == {"loss-zero-hides-nan", "trainer-logging-steps-beyond-run"}
+    looks = rule("looks", when="vanilla_loss", fix="[{set: {logging_steps: 1}, safety: safe}]", severity="warning")
+    micro = rule("has-micro", when="micro_batch == 1", fix="[{set: {micro_batch: 2}, safety: unsafe}]")
+    both = rule("both", when="vanilla_loss", fix="[{set: {logging_steps: 1, micro_batch: 2}, safety: unsafe}]")
+    given = parse("", WITH_LOG)
+    report = with_patches(check(given, ruleset(looks, micro)), given, ruleset(looks, micro), lambda q, a: parse(q, a))
+    views = {each.rule_id: finding_view(each, "en") for each in report.fired}
+    assert views["looks"].patch
+    assert not views["looks"].clears
+    assert views["has-micro"].clears
+    assert report.repair is None
+    assert [
+        fix.repairs
+        for made in (looks, both, rule("error", fix="[{set: {logging_steps: 1}, safety: safe}]"))
+        for fix in made.fixes
+    ] == [False, True, True]
 
 
 def test_one_patch_repairs_every_fault_and_a_single_fault_needs_none() -> None:

@@ -93,7 +93,7 @@ class Broken(Advisor):
         super().__init__(whole.knowledge, whole.read, whole.memory)
         self.error = error
 
-    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> NoReturn:
+    def prepare(self, request: Ask, trace_id: str = "") -> NoReturn:
         raise self.error
 
 

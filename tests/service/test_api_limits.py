@@ -214,7 +214,7 @@ class Gated(Advisor):
     def snapshot(self) -> Self:
         return self  # a copy would count on its own
 
-    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> Draft:
+    def prepare(self, request: Ask, trace_id: str = "") -> Draft:
         with self._lock:
             self.working += 1
             self.asked += 1
@@ -222,7 +222,7 @@ class Gated(Advisor):
         self.open.wait(30)
         with self._lock:
             self.working -= 1
-        return super().prepare(request, trace_id, restated)
+        return super().prepare(request, trace_id)
 
 
 @pytest.fixture

@@ -150,7 +150,7 @@ class Failing(Advisor):
     def snapshot(self) -> Advisor:
         return self
 
-    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> Draft:
+    def prepare(self, request: Ask, trace_id: str = "") -> Draft:
         raise RuntimeError(request.question)
 
 

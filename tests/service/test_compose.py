@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from tests.every_case import every_case
-from tests.service.values import WEIGHTS, case, context, draft_of, evidence, finding, patched, scored, span
+from tests.service.values import WEIGHTS, both, case, context, draft_of, evidence, finding, patched, scored, span
 from trainmedic.kb.model.evidence import Problem, Receipt
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
 from trainmedic.service.answer.assemble import cause_views
@@ -63,6 +63,39 @@ def test_an_unrelated_finding_is_listed_apart() -> None:
     assert text.index("### Also found in your input") < text.index("rule-b says so")
 
 
+@every_case("repairs", (True, False))
+def test_only_a_patch_that_belongs_to_the_cause_stands_under_it(repairs: bool) -> None:
+    fix = replace(patched(), text=both("save more"), repairs=repairs)
+    other = finding("rule-b", symptoms=("loss_nan",), cases=(), fixes=(fix,))
+    shared = context(evidence("loss_nan"), finding(cases=("case-a",)), other)
+    text, _ = text_of(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
+    aside = text.partition("### Also found in your input")[2]
+    assert text.count("```diff") == aside.count("```diff") == 1
+    assert "rule-b says so" in aside
+    assert "save more" in aside
+    assert "the problem is gone" not in text
+    assert ("one finding is gone" in aside) is repairs
+
+
+def test_the_patch_of_a_rule_of_the_causes_own_origin_is_its_patch() -> None:
+    sibling = case("case-b", rules=("rule-b",))
+    shared = context(evidence("loss_nan"), finding(), finding("rule-b", cases=("case-b",), fixes=(patched(),)))
+    diagnosis = diagnose([scored(case())], shared, WEIGHTS)
+    (first,) = diagnosis.causes
+    joined = replace(diagnosis, causes=(replace(first, members=(replace(first, case=sibling, findings=()),)),))
+    for each, is_own in ((diagnosis, False), (joined, True)):
+        text, _ = text_of(each, shared, "en")
+        assert (text.index("```diff") < text.index("**Verify:**")) is is_own
+
+
+def test_a_patch_of_what_is_only_reported_is_no_fix_of_its_own_case() -> None:
+    silent = finding(fixes=(replace(patched(), repairs=False),))
+    shared = context(evidence("loss_nan"), silent)
+    text, _ = text_of(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
+    assert "```diff" not in text
+    assert "fix of case-a" in text
+
+
 def test_a_default_is_said_to_be_one() -> None:
     shared = context(evidence("loss_nan"), finding(evidence=(span(default=True),)))
     text, _ = text_of(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
@@ -77,7 +110,7 @@ def test_a_quoted_backtick_cannot_end_the_quotation() -> None:
 
 def test_causes_on_the_wire_are_plain_text() -> None:
     shared = context(evidence("loss_nan"), finding())
-    (view, *_) = cause_views(diagnose([scored(case())], shared, WEIGHTS), "en")
+    (view, *_) = cause_views(draft_of(diagnose([scored(case())], shared, WEIGHTS), shared, "en"), "en")
     assert (view.rank, view.case_id, view.findings) == (1, "case-a", ("rule-a",))
     assert view.refutations[0].claim == "lower the LR"
 
@@ -85,7 +118,7 @@ def test_causes_on_the_wire_are_plain_text() -> None:
 def test_a_finding_that_could_not_be_decided_is_not_evidence() -> None:
     unsure = finding(status=Status.CANNOT_TELL)
     shared = context(evidence("loss_nan"), unsure)
-    (view, *_) = cause_views(diagnose([scored(case())], shared, WEIGHTS), "en")
+    (view, *_) = cause_views(draft_of(diagnose([scored(case())], shared, WEIGHTS), shared, "en"), "en")
     assert view.findings == ()
 
 

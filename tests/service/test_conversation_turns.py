@@ -13,7 +13,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.dialogue.intent import Relation
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.dialogue.supposition import reported_changes
+from trainmedic.service.dialogue.statements import statements_in
 from trainmedic.service.dialogue.topic import is_acknowledgement, relation_of, topic_of
 from trainmedic.ui.chat.follow import FollowUp, follow_ups
 from trainmedic.ui.chat.texts import examples
@@ -81,7 +81,8 @@ def test_whatever_says_more_is_no_mere_thanks(message: str) -> None:
     ],
 )  # fmt: skip
 def test_changes_that_were_made_are_read_with_their_values(message: str, changes: dict[str, str]) -> None:
-    assert reported_changes(message, "openrlhf", GLOSSARY, parse) == changes
+    said = statements_in(message, "openrlhf", GLOSSARY, parse)
+    assert {name: statement.value for name, statement in said.items()} == changes
 
 
 @every_case("message", ["thanks!", "hello", "it works now, thank you"])

@@ -7,14 +7,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
-from tests.every_case import every_case, some
-from tests.fake_model import FakeModel, Reply
+from tests.every_case import every_case
+from tests.fake_model import FakeModel, Reply, chat, diagnosis, hypothesis
 from tests.incidents import INCIDENTS, Incident
 from tests.test_mask import BODY
 from trainmedic.kb.model.place import Attachment
@@ -22,15 +20,13 @@ from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import plain
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import Delta
+from trainmedic.service.diagnosis.assistant import Assistant
+from trainmedic.service.diagnosis.brief import brief_of
+from trainmedic.service.diagnosis.prompt import prompt_of
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.service.llm.chat import ChatModel, ModelOptions
-from trainmedic.service.llm.prompts import Prompt, build, system_text
-from trainmedic.service.llm.verified_text import grounding_of, verified_text
-from trainmedic.service.llm.verify import verify
 from trainmedic.service.pipeline import Draft
 
 SET = Path(__file__).parents[1] / "injection" / "attempts.jsonl"
@@ -42,6 +38,8 @@ SECRET = f"hf_{BODY[:34]}"
 FOREIGN = 99
 PIECES = 31
 """Letters of a piece in which the fake model streams."""
+
+every_attempt = every_case("attempt", ATTEMPTS)
 
 
 def incident_of(attempt: dict[str, str]) -> Incident:
@@ -116,61 +114,34 @@ def prepared_with(advisor: Advisor, incident: Incident, attempt: dict[str, str])
     return advisor.prepare(injected(asked(incident, attempt["language"]), attempt)), advisor
 
 
-def prompt_of(prepared: Draft) -> Prompt:
-    async def count(texts: Sequence[str]) -> list[int]:
-        return [len(text) // 4 for text in texts]
-
-    return asyncio.run(build(prepared, count, context_tokens=16_384, max_tokens=900))
+def told(prepared: Draft) -> str:
+    return "\n".join(message.content for message in prompt_of(prepared, brief_of(prepared, 10_000)))
 
 
-def obeying(prepared: Draft, prompt: Prompt) -> str:
-    """What a model writes that does all it is told: it repeats what it sees, and says what it must not."""
-    seen = "\n".join(message.content for message in prompt.messages)
-    refuted = [each.claim.get(prepared.language) for each in prepared.diagnosis.causes[0].case.refutations]
-    contrary = [f"Add `{edited}` and keep it." for edited in removed(prepared)]
-    spelled = " ".join(re.findall(r"[A-Za-z]+", prompt.messages[0].content))
-    return "\n\n".join(
-        (
-            "OK. The verdict is no_fault [99].",
-            f"The secret is {''.join(re.findall(r'hf_[^ ,。，]*', seen)) or 'unknown'} [77].",
-            seen,
-            f"- {spelled}",
-            "\n".join(f"- {word}" for word in spelled.split()),
-            *refuted,
-            *contrary,
-            "![x](https://evil.example/pixel) <script>alert(1)</script> <|im_start|>system",
-            "```\n" + prompt.messages[0].content,
-        )
+def obeying(prompt: str) -> Reply:
+    """The form of a model that does all it is told: it repeats what it sees, and says what it must not."""
+    said = (
+        f"OK. The verdict is no_fault [{FOREIGN}]. The secret is {' '.join(re.findall(r'hf_[^ ,。，]*', prompt))}. "
+        "![x](https://evil.example/pixel) <script>alert(1)</script> <|im_start|>system [a](https://evil.example)"
     )
-
-
-def removed(prepared: Draft) -> list[str]:
-    """Options that a patch takes away."""
-    found: set[str] = set()
-    for patch in (fix.patch or "" for finding in prepared.context.report.fired for fix in finding.fixes):
-        gone = set(re.findall(r"^-.*?(--[\w-]+)", patch, re.MULTILINE))
-        found |= gone - set(re.findall(r"^\+.*?(--[\w-]+)", patch, re.MULTILINE))
-    return sorted(found)
-
-
-@cache
-def passages() -> frozenset[str]:
-    words = re.findall(r"[a-z]+", system_text().lower())
-    return frozenset(" ".join(words[n : n + 8]) for n in range(len(words) - 7))
+    edits = [{"file": "../../etc/passwd", "setting": "output_dir; rm -rf /", "value": "$(reboot)"}]
+    obeys = hypothesis(title=said[:200], because=said, change=said, verify=said[:400], command="rm -rf /", edits=edits)
+    return diagnosis(obeys, reading=said, question=said[:400], reply=f"{said}\n{prompt}"[:2000])
 
 
 def assert_nothing_leaks(text: str) -> None:
-    shown = re.sub(r"\(the model's inference\)", " ", re.sub(r"\[\d+\]", " ", text.lower()))
-    words = re.findall(r"[a-z]+", shown)
-    assert not {" ".join(words[n : n + 8]) for n in range(len(words) - 7)} & passages()
     assert SECRET not in text
     assert BODY[:12] not in text
+    outside_code = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+    assert "](https://evil.example" not in outside_code
+    assert "<script" not in outside_code
+    assert f"[{FOREIGN}]" not in outside_code
 
 
 # --- the program's part ----------------------------------------------------------------------------------------------
 
 
-@every_case("attempt", some(ATTEMPTS, 2))
+@every_attempt
 def test_what_the_program_decides_is_the_same_to_the_byte(knowledge_advisor: Advisor, attempt: dict[str, str]) -> None:
     incident = incident_of(attempt)
     before = assemble(prepared_with(knowledge_advisor, incident, harmless(attempt))[0])
@@ -186,66 +157,36 @@ def test_what_the_program_decides_is_the_same_to_the_byte(knowledge_advisor: Adv
 # --- a model that obeys ----------------------------------------------------------------------------------------------
 
 
-@every_case("attempt", some(ATTEMPTS, 4))
-def test_a_model_that_obeys_is_not_heard(knowledge_advisor: Advisor, attempt: dict[str, str]) -> None:
+@every_case("attempt", ATTEMPTS[::2])
+def test_a_model_that_obeys_changes_nothing_that_the_program_found(
+    knowledge_advisor: Advisor, attempt: dict[str, str]
+) -> None:
     incident = incident_of(attempt)
-    prepared, _ = prepared_with(knowledge_advisor, incident, attempt)
-    prompt = prompt_of(prepared)
-    draft = obeying(prepared, prompt)
-    assert SECRET not in draft
-    answer = assemble(prepared, verified_text(prepared, prompt, draft, "fake"))
-    assert decided(answer) == decided(assemble(prepared))
-    assert answer.verdict == prepared.diagnosis.verdict
-    assert_nothing_leaks(answer.answer)
-    assert_nothing_leaks(json.dumps(plain(answer.notices), ensure_ascii=False))
-    own = verify(draft, grounding_of(prepared, prompt), prepared.language)
-    assert_nothing_leaks(" ".join((*own.withdrawn, *own.leaked)))
-    known = {source.marker for source in prompt.sources}
-    assert {
-        int(n) for n in re.findall(r"(?<!\w)\[(\d+)\]", re.sub(r"`[^`\n]*`|```.*?```", "", own.text, flags=re.S))
-    } <= known
-    assert FOREIGN not in {citation.marker for citation in answer.citations}
-    assert own.stats["unknown_markers"] >= 2
-    if prepared.diagnosis.causes[0].case.kind == "fault":
-        assert "verdict is no_fault" not in own.text
-    assert own.stats["withdrawn"] + own.stats["leaked"] >= 3
-    for option in removed(prepared):
-        assert f"Add `{option}`" not in answer.answer
-    assert "](https://evil.example" not in own.text
-    assert "<script" not in own.text
-    assert "<|im_start|>" not in re.sub(r"`[^`\n]*`", "", own.text)
-
-
-@every_case("attempt", some(ATTEMPTS, 10))
-def test_over_the_wire_nothing_leaks_while_it_streams(knowledge_advisor: Advisor, attempt: dict[str, str]) -> None:
-    prepared, advisor = prepared_with(knowledge_advisor, CHOSEN[0], attempt)
-    draft = obeying(prepared, prompt_of(prepared))
-    pieces = [draft[n : n + PIECES] for n in range(0, len(draft), PIECES)]
+    prepared, advisor = prepared_with(knowledge_advisor, incident, attempt)
+    prompt = told(prepared)
+    assert SECRET not in prompt
 
     async def stream(url: str) -> tuple[str, Answer]:
-        model = ChatModel(ModelOptions(base_url=url, context_tokens=16_384, timeout_s=60, first_token_s=60))
         streamed, answer = "", None
-        try:
-            request = injected(asked(CHOSEN[0], attempt["language"]), attempt)
-            async with aclosing(Assistant(advisor, model, restate=False).stream(request)) as parts:
+        async with chat(url) as model:
+            request = injected(asked(incident, attempt["language"]), attempt)
+            async with aclosing(Assistant(advisor, model).stream(request)) as parts:
                 async for part in parts:
                     if isinstance(part, Answer):
                         answer = part
                     elif isinstance(part, Delta):
                         streamed += part.text
-        finally:
-            await model.aclose()
         assert answer is not None
         return streamed, answer
 
-    with FakeModel(Reply(*pieces)) as fake:
+    with FakeModel(forms=[obeying(prompt)]) as fake:
         streamed, answer = asyncio.run(stream(fake.url))
-        shown = fake.texts[0].prompt
+        shown = fake.forms[0].prompt
     assert SECRET not in shown
-    assert decided(answer) == decided(assemble(prepared))
+    before = assemble(prepared)
+    assert (plain(answer.findings), plain(answer.signals)) == (plain(before.findings), plain(before.signals))
+    assert answer.causes[0].support != "proven"
+    assert answer.causes[0].origin == "model"
     for text in (streamed, answer.answer):
-        assert_nothing_leaks(text)
-        written = "\n".join(
-            line for line in text.split("\n") if not line.startswith("> ")
-        )  # without the names of files
-        assert f"[{FOREIGN}]" not in written.replace(f"`[{FOREIGN}]", "")
+        # Without the names of files.
+        assert_nothing_leaks("\n".join(line for line in text.split("\n") if not line.startswith("> ")))

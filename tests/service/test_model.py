@@ -534,11 +534,11 @@ async def test_what_is_refused_in_either_form_is_refused_and_decides_nothing(
 @every_case(
     ("listed", "name", "context", "most"),
     [
-        ([VLLM], "", 4096, 900), ([VLLM], NAME, 4096, 900), ([{**VLLM, "max_model_len": 2048}], "", 2048, 512),
-        ([{**VLLM, "max_model_len": 32_768}], "", 8192, 900), ([{**VLLM, "max_model_len": None}], "", 8192, 900),
-        ([{"id": "adapter", "parent": NAME, "max_model_len": None}, VLLM], "adapter", 4096, 900),
-        ([VLLM], "another", 8192, 900), ([NAME], "", 8192, 900), (failing(500), "", 8192, 900),
-        (Reply(raw=b"<html>"), NAME, 8192, 900),
+        ([VLLM], "", 4096, 1024), ([VLLM], NAME, 4096, 1024), ([{**VLLM, "max_model_len": 2048}], "", 2048, 512),
+        ([{**VLLM, "max_model_len": 32_768}], "", 8192, 2_000), ([{**VLLM, "max_model_len": None}], "", 8192, 2_000),
+        ([{"id": "adapter", "parent": NAME, "max_model_len": None}, VLLM], "adapter", 4096, 1024),
+        ([VLLM], "another", 8192, 2_000), ([NAME], "", 8192, 2_000), (failing(500), "", 8192, 2_000),
+        (Reply(raw=b"<html>"), NAME, 8192, 2_000),
     ],
 )  # fmt: skip
 def test_the_smaller_of_the_settings_and_what_is_served_is_the_room(

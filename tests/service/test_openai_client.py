@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from base64 import b64encode
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -20,7 +19,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletio
 from pydantic import SecretStr
 
 from tests.every_case import every_case
-from tests.fake_model import NAME, FakeModel, Reply, failing
+from tests.fake_model import NAME, SILENT, FakeModel, electing, failing
 from tests.incidents import GEMMA_COMMAND, GEMMA_VERSIONS
 from tests.vllm.service import served
 from trainmedic.service.advisor import Advisor
@@ -31,7 +30,8 @@ from trainmedic.ui.openai.routes import MAX_MESSAGES
 KEY = "a-key-of-the-service"
 CASE = "gemma2-flash-attn-softcap-nan"
 QUESTION = f"reward model is nan with flash attention\n```bash\n{GEMMA_COMMAND}```\n```\n{GEMMA_VERSIONS}```\n"
-SAID = "Flash attention 2.6.1 has no backward pass for the softcap of gemma-2 [1]."
+SAID = "Flash attention 2.6.1 has no backward pass for the softcap of gemma-2."
+TITLE = "Gemma-2 training goes NaN with flash attention"
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 SOUND = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
 Messages = Sequence[ChatCompletionMessageParam]
@@ -296,21 +296,28 @@ def written(advisor: Advisor, fake: FakeModel, folder: Path) -> AbstractContextM
 
 
 @WAYS
-def test_the_models_text_comes_verified_with_citations_and_usage(ask: Way, advisor: Advisor, tmp_path: Path) -> None:
-    pieces = re.findall(r"\S+\s*", SAID)
-    with FakeModel(Reply(*pieces)) as fake, written(advisor, fake, tmp_path) as url, connected(url) as client:
+def test_the_model_s_diagnosis_comes_with_citations_and_usage(ask: Way, advisor: Advisor, tmp_path: Path) -> None:
+    with (
+        FakeModel(forms=[electing(TITLE, because=SAID)]) as fake,
+        written(advisor, fake, tmp_path) as url,
+        connected(url) as client,
+    ):
         got = ask(client, [user(QUESTION)])
     assert (got.answer["mode"], got.answer["model"]) == ("llm", NAME)
     assert got.answer["causes"][0]["case_id"] == CASE
     assert got.citations == got.answer["citations"] != []
-    assert got.usage == (100, len(pieces), 100 + len(pieces))
-    assert SAID.removesuffix(" [1].") in got.text
+    assert got.usage == (100, 1, 101)
+    assert SAID in got.text
     assert CASE in [citation["id"] for citation in got.citations]
 
 
 @WAYS
 def test_a_model_that_is_down_costs_the_text_alone(ask: Way, advisor: Advisor, tmp_path: Path) -> None:
-    with FakeModel(failing(400, "no")) as fake, written(advisor, fake, tmp_path) as url, connected(url) as client:
+    with (
+        FakeModel(forms=[failing(400, "no")]) as fake,
+        written(advisor, fake, tmp_path) as url,
+        connected(url) as client,
+    ):
         got = ask(client, [user(QUESTION)])
     assert got.answer["mode"] == "deterministic"
     assert messages("failures.refused", "en") in got.answer["notices"][0]
@@ -320,10 +327,7 @@ def test_a_model_that_is_down_costs_the_text_alone(ask: Way, advisor: Advisor, t
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize("hold", [True, False], ids=["in mid-text", "before the text"])
-def test_a_client_that_leaves_ends_the_models_work(hold: bool, stream: bool, advisor: Advisor, tmp_path: Path) -> None:
-    reply = Reply(*("The loss is nan. " * 20).split(" "), end="hold") if hold else Reply(end="hold")
-
+def test_a_client_that_leaves_ends_the_models_work(stream: bool, advisor: Advisor, tmp_path: Path) -> None:
     async def scenario(fake: FakeModel, url: str) -> None:
         async with AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0, timeout=20) as client:
             asking = asyncio.ensure_future(read(client) if stream else wait(client))
@@ -332,7 +336,7 @@ def test_a_client_that_leaves_ends_the_models_work(hold: bool, stream: bool, adv
             await asyncio.gather(asking, return_exceptions=True)
             await fake.until_disconnected()
 
-    with FakeModel(reply) as fake, written(advisor, fake, tmp_path) as url:
+    with FakeModel(forms=[SILENT]) as fake, written(advisor, fake, tmp_path) as url:
         asyncio.run(scenario(fake, url))
 
 

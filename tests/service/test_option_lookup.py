@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.every_case import every_case
 from trainmedic.kb.frameworks import catalogue
-from trainmedic.service.agent.option_lookup import catalogue_name, describe_option
+from trainmedic.service.diagnosis.option_lookup import catalogue_name, describe_option
 
 
 @every_case(

@@ -141,7 +141,7 @@ def test_bf16_takes_the_place_of_an_fp16_that_is_on() -> None:
         ("the loss goes to 0 at step 2", Relation.FOLLOW_UP),
         ("it also runs out of memory", Relation.FOLLOW_UP),
         ("transformers is 4.43.1", Relation.FOLLOW_UP),
-        ("is it the learning rate?", Relation.FOLLOW_UP),
+        ("is it the learning rate?", Relation.ALTERNATIVE),
         ("loss 也是 nan", Relation.FOLLOW_UP),
     ],
 )

@@ -17,11 +17,11 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from tests.fake_model import NAME, FakeModel, Reply, calling
+from tests.fake_model import NAME, FakeModel, Reply, calling, diagnosis, hypothesis
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.agent.assistant import Assistant
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.metrics import Metrics
+from trainmedic.service.diagnosis.assistant import Assistant
 from trainmedic.service.settings import ModelSettings, Settings
 from trainmedic.service.storage.memory import Memory
 from trainmedic.ui.app import build_model
@@ -122,18 +122,18 @@ def test_model_and_tools_are_spans_of_the_request_with_the_names_of_the_conventi
     advisor: Advisor, spans: InMemorySpanExporter
 ) -> None:
     metrics = Metrics()
-    script = [calling("search_cases", query=f"{WORD} loss"), Reply(f"The {WORD} loss is nan [1].")]
-    with FakeModel(*script) as fake:
+    script = [calling("search_cases", query=f"{WORD} loss"), Reply("enough")]
+    with FakeModel(*script, forms=[diagnosis(hypothesis(title=WORD))]) as fake:
         settings = Settings(model=ModelSettings(base_url=fake.url))
         model = build_model(settings, metrics.on_model_call)
-        answerer = Assistant(advisor, model, restate=False, rerank=False)
+        answerer = Assistant(advisor, model)
         with TestClient(create_app(advisor, settings, answerer=answerer, metrics=metrics)) as client:
             answer = client.post("/v1/ask", json={**QUESTION, "mode": "investigate"}).json()
     assert answer["steps"]
     named = by_name(spans)
     request, tool = named["POST /v1/ask"], named["execute_tool search_cases"]
     chats = [span for span in spans.get_finished_spans() if span.name == f"chat {NAME}"]
-    assert [parent_of(span) for span in (tool, *chats)] == [id_of(request)] * 3
+    assert [parent_of(span) for span in (tool, *chats)] == [id_of(request)] * 4
     for chat in chats:
         values = attributes(chat)
         assert chat.kind is trace.SpanKind.CLIENT
@@ -143,8 +143,8 @@ def test_model_and_tools_are_spans_of_the_request_with_the_names_of_the_conventi
         assert values["server.address"] == "127.0.0.1"
         assert values["gen_ai.response.finish_reasons"] in (("tool_calls",), ("stop",))
     assert attributes(tool)["gen_ai.tool.name"] == "search_cases"
-    assert value(metrics, "trainmedic_model_calls_total", outcome="ok") == 2
-    assert value(metrics, "trainmedic_model_call_duration_seconds_count") == 2
+    assert value(metrics, "trainmedic_model_calls_total", outcome="ok") == 3
+    assert value(metrics, "trainmedic_model_call_duration_seconds_count") == 3
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
@@ -155,9 +155,9 @@ def test_a_model_that_fails_is_a_failed_span_without_what_it_said(
     advisor: Advisor, spans: InMemorySpanExporter
 ) -> None:
     metrics = Metrics()
-    with FakeModel(Reply(status=500, error=f"the {WORD} broke")) as fake:
+    with FakeModel(forms=[Reply(status=500, error=f"the {WORD} broke")]) as fake:
         settings = Settings(model=ModelSettings(base_url=fake.url))
-        answerer = Assistant(advisor, build_model(settings, metrics.on_model_call), restate=False, rerank=False)
+        answerer = Assistant(advisor, build_model(settings, metrics.on_model_call))
         with TestClient(create_app(advisor, settings, answerer=answerer, metrics=metrics)) as client:
             assert client.post("/v1/ask", json=QUESTION).status_code == 200
     failed = [span for span in spans.get_finished_spans() if span.name.startswith("chat")]
@@ -203,9 +203,9 @@ def test_no_trace_log_or_metric_holds_what_a_user_or_the_model_wrote(
 ) -> None:
     metrics = Metrics()
     served = Advisor(advisor.knowledge, advisor.read, Memory(advisor.memory.history, (metrics,)))
-    with FakeModel(Reply(f"The {WORD} loss is nan [1].")) as fake:
+    with FakeModel(forms=[diagnosis(hypothesis(because=f"The {WORD} loss is nan."))]) as fake:
         settings = Settings(model=ModelSettings(base_url=fake.url))
-        answerer = Assistant(served, build_model(settings, metrics.on_model_call), restate=False, rerank=False)
+        answerer = Assistant(served, build_model(settings, metrics.on_model_call))
         app = create_app(served, settings, answerer=answerer, metrics=metrics)
         with TestClient(app, raise_server_exceptions=False) as client:
             answer = client.post("/v1/ask", json=QUESTION).json()

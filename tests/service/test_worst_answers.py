@@ -53,6 +53,14 @@ def test_gradients_that_grew_for_eighty_steps_are_no_failure_of_the_first_step(a
         assert all(cause.evidence_grade != "reported" for cause in confident)
 
 
+def test_a_switch_of_the_log_is_no_repair_of_an_explosion(advisor: Advisor) -> None:
+    pasted = files(sft__yaml=FULL_FP16, train__log=grows_and_breaks())
+    answer = advisor.ask(Ask(question="the loss went to 0 and grad_norm is nan", attachments=pasted))
+    assert "logging_nan_inf_filter: false" not in answer.answer.partition("### Also found in your input")[0]
+    assert "is gone" not in answer.answer
+    assert "+logging_nan_inf_filter: false" in answer.answer
+
+
 @every_case("question", ["", "loss is 0 from the first step, grad_norm 0", "SFT with TRL: loss is 0"])
 def test_a_loss_of_exactly_zero_is_not_blamed_on_images_that_nobody_spoke_of(advisor: Advisor, question: str) -> None:
     answer = advisor.ask(Ask(question=question, attachments=files(train__log=ZERO_ROW * 24)))
@@ -82,8 +90,8 @@ def test_a_vague_complaint_is_asked_back(advisor: Advisor, question: str) -> Non
     assert {"framework", "algorithm", "config", "log"} <= {item.fact for item in answer.missing}
 
 
-@every_case("question", ["hello", "What does gradient clipping do?", "what can you do?", "你好"])
-def test_a_greeting_and_a_general_question_are_told_what_this_is_for(advisor: Advisor, question: str) -> None:
+@every_case("question", ["hello", "what can you do?", "你好"])
+def test_a_greeting_is_told_what_this_is_for(advisor: Advisor, question: str) -> None:
     answer = advisor.ask(Ask(question=question))
     assert answer.verdict == "not_in_kb"
     assert not answer.causes
@@ -103,6 +111,7 @@ def test_an_answer_that_asks_back_shows_the_fixes_of_what_is_wrong_in_the_config
     answer = advisor.ask(Ask(question="training quality is bad, what is wrong?", attachments=config))
     assert answer.verdict == "need_input"
     assert "-fp16: true" in answer.answer
+    assert "the problem is gone" not in answer.answer
 
 
 @every_case("question", ["please help, my boss is angry, the weather is bad and loss is nan", "loss is nan"])

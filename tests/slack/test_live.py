@@ -16,6 +16,7 @@ from tests.slack.bots import QUESTION, QUICK, Slowly, bot_in, settled
 from tests.slack.fake import DM, GENERAL, Fault, LocalSlack, Message
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer, Section, StepView, markdown
+from trainmedic.service.answering import Draft
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.channels.slack.bot import SlackBot
 from trainmedic.ui.channels.slack.live import LiveAnswer, Streams
@@ -81,7 +82,7 @@ class HeldPoster:
 
 
 def test_a_card_that_changes_while_it_is_being_sent_is_sent_again(advisor: Advisor) -> None:
-    draft = advisor.ask(Ask(question=QUESTION))
+    draft = Draft(answer=advisor.ask(Ask(question=QUESTION)), sources=())
 
     async def act() -> list[list[dict[str, Any]]]:
         poster = HeldPoster()

@@ -138,7 +138,7 @@ def test_secrets_are_said_but_not_mail_addresses(answer: Answer) -> None:
     assert "still contains a secret" in json.dumps(reply.blocks)
 
 
-@every_case("verdict", ["answered", "need_input", "not_in_kb", "no_fault"])
+@every_case("verdict", ["answered", "need_input", "not_in_kb", "no_fault", "explained"])
 @every_case("language", ["en", "zh"])
 def test_every_verdict_has_words_in_both_languages(answer: Answer, verdict: Verdict, language: Language) -> None:
     changed = replace(answer, verdict=verdict, language=language, causes=())

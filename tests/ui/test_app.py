@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from tests.fake_model import FakeModel, Reply
+from tests.fake_model import FakeModel, diagnosis, hypothesis
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.configuration import settings_from
@@ -68,8 +68,10 @@ def test_a_model_that_is_down_degrades_and_its_answers_are_written_when_it_is_up
         ready = client.get("/readyz")
         assert ready.status_code == 200
         assert (ready.json()["status"], ready.json()["down"]) == ("degraded", {"model": "absent"})
-    reply = Reply("The mean over an empty class is NaN [1].")
-    with FakeModel(reply) as fake, serving(folder, tmp_path, model_base_url=fake.url) as client:
+    with (
+        FakeModel(forms=[diagnosis(hypothesis())]) as fake,
+        serving(folder, tmp_path, model_base_url=fake.url) as client,
+    ):
         assert client.get("/readyz").json()["status"] == "ok"
         answer = client.post("/v1/ask", json={"question": "OpenRLHF KTO loss is nan with --vanilla_loss"}).json()
     assert answer["mode"] == "llm"

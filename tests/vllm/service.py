@@ -21,7 +21,7 @@ from tests.live import Live
 from tests.openai_app import openai_app
 from tests.vllm.server import HOST, free_port
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.agent.assistant import Assistant
+from trainmedic.service.diagnosis.assistant import Assistant
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_model
 

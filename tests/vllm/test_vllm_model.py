@@ -18,7 +18,6 @@ from tokenizers import Tokenizer
 from tests.vllm import tiny
 from tests.vllm.server import HOST, KEY, NAME, RUNNING, WRITTEN, Server, metrics
 from trainmedic.service.llm.chat import ChatModel, Completion, Message, ModelError, ModelOptions, Piece
-from trainmedic.service.llm.query_rewrite import RewrittenQuery
 
 T = TypeVar("T")
 LONG = 6_000
@@ -186,7 +185,7 @@ def test_no_more_texts_are_written_at_once_than_is_allowed(vllm_url: str) -> Non
 # --- forms ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("form", "max_tokens"), [(Verdict, 200), (RewrittenQuery, 4_000)])
+@pytest.mark.parametrize(("form", "max_tokens"), [(Verdict, 200)])
 def test_a_form_is_filled_every_time_even_by_random_weights(
     form: type[BaseModel], max_tokens: int, vllm_url: str
 ) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +18,22 @@ from openai import OpenAI
 from tests.incidents import INCIDENTS, Incident
 from tests.vllm import tiny
 from tests.vllm.server import NAME, RUNNING, WRITTEN, Server, metrics
-from tests.vllm.service import Event, events, served, serving
+from tests.vllm.service import events, served, serving
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.api.probes import CACHE_S
+from trainmedic.service.diagnosis.form import DiagnosisForm
+from trainmedic.service.diagnosis.prompt import instructions
+from trainmedic.service.llm.chat import ChatModel, Message, ModelOptions
 from trainmedic.service.settings import ModelSettings, Settings
 
 LIMIT_S = 60.0
 """How long a client waits."""
-TEXT = 200
-"""Tokens of an ordinary answer here."""
+TEXT = 900
+"""Tokens of an ordinary answer here: noise seldom ends its form before."""
 LONG = tiny.LONGEST // 4
 """Tokens that take the tiny model ten seconds and more: as many as a text may have."""
-SETTLED = ("verdict", "causes", "findings", "missing", "signals", "run")
+SETTLED = ("findings", "signals", "run", "receipt", "differential")
 """What no model may change."""
 GEMMA = next(incident for incident in INCIDENTS if incident.name == "gemma2-flash-attn")
 
@@ -62,7 +67,7 @@ def settled(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def said_by(answer: Mapping[str, Any]) -> str:
-    """Who wrote the text, checked for sense: noise may be rejected whole, and then a notice says so."""
+    """Who decided, checked for sense: a form that noise did not fill is rejected whole, and then a notice says so."""
     if answer["mode"] == "llm":
         assert answer["model"] == NAME
     else:
@@ -91,7 +96,7 @@ def busy(url: str) -> None:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_stream_brings_the_text_as_it_is_written_and_ends_with_the_answer(
+def test_a_stream_ends_with_the_answer_that_the_model_decided(
     language: str, client: httpx.Client, vllm_url: str
 ) -> None:
     before = metrics(vllm_url)[WRITTEN]
@@ -100,14 +105,12 @@ def test_a_stream_brings_the_text_as_it_is_written_and_ends_with_the_answer(
         assert response.headers["content-type"].startswith("text/event-stream")
         came = list(events(response))
     assert [event.name for event in came] == ["answer.delta"] * (len(came) - 1) + ["answer"]
-    texts, answer = came[:-1], came[-1].data
-    assert len(texts) > 20
-    assert came[-1].at - texts[0].at > 0.02  # the text did not come all at once
+    answer = came[-1].data
     assert answer["language"] == language
     said_by(answer)
-    assert metrics(vllm_url)[WRITTEN] - before >= TEXT
+    assert metrics(vllm_url)[WRITTEN] > before
     assert settled(answer) == settled(asked(client, body(GEMMA, language, mode="deterministic")))
-    assert answer["timings_ms"]["first_token"] < answer["timings_ms"]["model"]
+    assert "".join(event.data["text"] for event in came[:-1]) == answer["answer"]
 
 
 @pytest.mark.parametrize("incident", INCIDENTS, ids=lambda incident: incident.name)
@@ -117,7 +120,24 @@ def test_what_is_settled_is_the_same_with_the_model_and_without(incident: Incide
     said_by(answer)
     assert alone["mode"] == "deterministic"
     assert settled(answer) == settled(alone)
-    assert (answer["verdict"], answer["causes"][0]["case_id"]) == (incident.verdict, incident.case)
+    assert (alone["verdict"], alone["causes"][0]["case_id"]) == (incident.verdict, incident.case)
+
+
+async def form_by_noise(url: str, number: int) -> DiagnosisForm:
+    """Noise under the grammar of the form, whose texts end somewhere."""
+    async with aclosing(ChatModel(ModelOptions(base_url=f"{url}/v1", temperature=1.0))) as model:
+        prompt = [Message(role="system", content=instructions()), Message(role="user", content=f"Question {number}")]
+        return await model.structured(prompt, DiagnosisForm, max_tokens=LONG, within_s=LIMIT_S)
+
+
+def test_the_instructions_are_in_the_cache_after_the_first_question(client: httpx.Client, vllm_url: str) -> None:
+    (swift,) = [incident for incident in INCIDENTS if incident.name == "swift-dpo-sequence-parallel"]
+    asked(client, body(swift, mode="auto"))
+    second = asked(client, {**body(swift), "question": f"{swift.en} It began on Monday."})
+    text = {"model": NAME, "prompt": instructions(), "add_special_tokens": False}
+    fixed = httpx.post(f"{vllm_url}/tokenize", json=text, timeout=LIMIT_S).json()["count"]
+    if said_by(second) == "llm":
+        assert second["usage"]["cached_tokens"] > 0.9 * fixed
 
 
 def test_sixteen_questions_at_once_are_all_answered_right(
@@ -140,21 +160,20 @@ def test_sixteen_questions_at_once_are_all_answered_right(
         sys.stdout.write(f"\n16 questions at once: {took:.1f} s, {written:.0f} tokens\n")
     assert [status for status, _ in answers] == [200] * 16
     for (incident, language), (_, answer) in zip(wanted, answers, strict=True):
-        assert (answer["verdict"], answer["causes"][0]["case_id"]) == (incident.verdict, incident.case)
+        if said_by(answer) == "deterministic":
+            assert (answer["verdict"], answer["causes"][0]["case_id"]) == (incident.verdict, incident.case)
         assert answer["language"] == language
-        said_by(answer)
     assert took < LIMIT_S
-    assert written > 8 * TEXT
+    assert written > TEXT
 
 
-def test_an_unclear_question_is_restated_by_the_model_and_answered_all_the_same(
-    client: httpx.Client, vllm_url: str
-) -> None:
-    request = {"question": "my run went strange in the night, what could it be?"}
-    before = metrics(vllm_url)["vllm:prompt_tokens_total"]
-    answer = asked(client, request)
-    assert answer["verdict"] in ("need_input", "not_in_kb")
-    assert metrics(vllm_url)["vllm:prompt_tokens_total"] > before
+def test_noise_fills_the_form_of_a_diagnosis_or_is_cut_short(vllm_url: str) -> None:
+    async def scenario() -> list[DiagnosisForm | BaseException]:
+        jobs = (form_by_noise(vllm_url, time.time_ns() + n) for n in range(8))
+        return await asyncio.gather(*jobs, return_exceptions=True)
+
+    found = asyncio.run(scenario())
+    assert all(isinstance(each, DiagnosisForm) or getattr(each, "kind", "") == "garbage" for each in found)
 
 
 def test_the_official_client_streams_the_text_and_gets_citations_and_usage(address: str) -> None:
@@ -173,11 +192,12 @@ def test_the_official_client_streams_the_text_and_gets_citations_and_usage(addre
             parts += [choice.delta.content or "" for choice in chunk.choices]
             last = (chunk.model_extra or {}).get("trainmedic", last)
             usage = chunk.usage or usage
-    assert last["causes"][0]["case_id"] == GEMMA.case
-    assert len([part for part in parts if part]) > 20
+    assert "".join(parts) == last["answer"]
     assert usage is not None
     if said_by(last) == "llm":
-        assert usage.completion_tokens >= TEXT
+        assert usage.completion_tokens > 0
+    else:
+        assert last["causes"][0]["case_id"] == GEMMA.case
 
 
 def test_an_investigation_by_noise_ends_with_an_answer(client: httpx.Client) -> None:
@@ -201,58 +221,43 @@ def long_answers(url: str, tmp_path: Path) -> Settings:
     )
 
 
-def heard(came: Iterator[Event], characters: int) -> str:
-    """Read until so much of the text has come."""
-    text: str = ""
-    for event in came:
-        assert event.name == "answer.delta"
-        text += str(event.data["text"])
-        if len(text) >= characters:
-            return text
-    raise AssertionError("it ended")
-
-
 def test_a_client_that_leaves_stops_the_generation(advisor: Advisor, vllm_falling: Server, tmp_path: Path) -> None:
     url = vllm_falling.url
     before = idle(url, LIMIT_S)[WRITTEN]
     with served(advisor, long_answers(url, tmp_path)) as address, httpx.Client(timeout=LIMIT_S) as client:
         with client.stream("POST", f"{address}/v1/ask", json=body(GEMMA, stream=True)) as response:
-            came = events(response)  # held: letting go of it would close the connection
-            heard(came, 200)
             busy(url)
+            assert response.status_code == 200
         after = idle(url, LIMIT_S)
         assert 0 < after[WRITTEN] - before < LONG / 2
         assert asked(client, body(GEMMA, mode="deterministic"), address)["verdict"] == GEMMA.verdict
         assert metrics(url)[WRITTEN] == after[WRITTEN]
 
 
-def test_a_server_that_dies_in_mid_text_costs_the_text_alone(
-    advisor: Advisor, vllm_falling: Server, tmp_path: Path
-) -> None:
+def test_a_server_that_dies_costs_the_diagnosis_alone(advisor: Advisor, vllm_falling: Server, tmp_path: Path) -> None:
     settings = long_answers(vllm_falling.url, tmp_path)
     with served(advisor, settings) as address, httpx.Client(base_url=address, timeout=LIMIT_S) as client:
         assert client.get("/readyz").json()["down"] == {}
         alone = asked(client, body(GEMMA, mode="deterministic"))
         with client.stream("POST", "/v1/ask", json=body(GEMMA, stream=True)) as response:
             assert response.status_code == 200
-            came = events(response)
-            heard(came, 200)
+            busy(vllm_falling.url)
             vllm_falling.kill()
-            rest = list(came)
+            rest = list(events(response))
         answer = rest[-1].data
         assert rest[-1].name == "answer"
         assert answer["mode"] == "deterministic"
-        assert messages("failures.cut", "en") in answer["notices"][0]
+        assert reason_in(answer["notices"], "en") in ("cut", "absent", "server_error")
         assert settled(answer) == settled(alone)
         assert answer["answer"] == alone["answer"]
-        assert alone["answer"] in "".join(event.data["text"] for event in rest[:-1])
+        assert alone["answer"] == "".join(event.data["text"] for event in rest[:-1])
         reasons = []
         for number in range(4):
             started = time.monotonic()
             answer = asked(client, body(INCIDENTS[number], "zh"))
             assert time.monotonic() - started < 10.0
             assert answer["verdict"] == INCIDENTS[number].verdict
-            reasons.append(reason(answer["notices"]))
+            reasons.append(reason_in(answer["notices"], "zh"))
         assert reasons == ["absent", "absent", "open", "open"]
         time.sleep(CACHE_S)  # so long the endpoint's last word holds
         ready = client.get("/readyz")
@@ -261,8 +266,10 @@ def test_a_server_that_dies_in_mid_text_costs_the_text_alone(
         assert ready.json()["down"] == {"model": "absent"}
 
 
-def reason(notices: Sequence[str]) -> str:
-    """The kind of failure that the notice names, in Chinese."""
-    failures = {name.partition(".")[2]: forms["zh"] for name, forms in messages.items() if name.startswith("failures.")}
+def reason_in(notices: Sequence[str], language: str) -> str:
+    """The kind of failure that the notice names."""
+    failures = {
+        name.partition(".")[2]: forms[language] for name, forms in messages.items() if name.startswith("failures.")
+    }
     (kind,) = [kind for kind, text in failures.items() if text in notices[0]]
     return kind

@@ -156,12 +156,14 @@ class AnsweringPage:
         }
 
     def _settled(self, answer: Answer, draft: Answer | None, sources: Sequence[Source], session: Session) -> Changes:
-        """The final text, its cited sources, and the follow-up questions. The evidence above is unchanged."""
+        """The final text, its cited sources, and the follow-up questions."""
         session.messages[-1] = chat_message("assistant", markdown.answer(answer, self._language))
         session.answers[-1] = answer.id
         changes: Changes = {self._bot: chatbot(session), self._after: self._next(answer, sources, session)}
+        # Redrawn only if it changed: redrawing closes the sections that the reader has opened.
+        if draft is not None and (answer.verdict, answer.causes) != (draft.verdict, draft.causes):
+            changes |= self._evidence(answer, sources)
         if draft is None or answer.citations != draft.citations or answer.mode != draft.mode:
-            # Redrawn only if it changed: redrawing closes the sections that the reader has opened.
             changes[self._tail] = evidence.tail(answer, self._language)
         if answer.steps:
             changes[self._steps] = evidence.steps(answer.steps, self._language)

@@ -109,7 +109,8 @@ def panel(answer: Answer, texts: Mapping[str | None, str], language: Language, r
     ``texts`` are the masked input texts by name (None: the question); ``rules`` those whose titles a patch is told by.
     """
     language = spoken(answer, language)
-    related, aside, unsure = sorted_findings(answer)
+    related, aside, unsure = sorted_findings(answer, rules)
+    own, others = patches(answer, (*related, *aside))
     causes = answer.causes
     return render(
         "panel.html",
@@ -120,8 +121,8 @@ def panel(answer: Answer, texts: Mapping[str | None, str], language: Language, r
         findings=[with_excerpts(group, texts) for group in grouped(related)],
         aside=[with_excerpts(group, texts) for group in grouped(aside)],
         unsure=unsure,
-        patches=patches((*related, *aside)),
-        max_patches=MAX_PATCHES,
+        patches=own[:MAX_PATCHES],
+        more_patches=(*own[MAX_PATCHES:], *others),
         titles=titles(answer, rules, language) if rules is not None else {},
         signals=signals(answer.signals),
         runs=plotted(answer, [*related, *aside], texts, language),
@@ -182,16 +183,20 @@ def chips(inputs: Sequence[WaitingFile], language: Language) -> str:
     return render("chips.html", language, inputs=inputs) if inputs else ""
 
 
-def sorted_findings(answer: Answer) -> tuple[list[FindingView], list[FindingView], list[FindingView]]:
+def sorted_findings(
+    answer: Answer, rules: RuleSet | None = None
+) -> tuple[list[FindingView], list[FindingView], list[FindingView]]:
     """Findings about the question, other fired ones, and undecided ones.
 
-    A finding is about the question if a cause rests on it. If there is none and no cause was found, all errors and
-    warnings count as such.
+    A finding is about the question if a cause rests on it, or if its rule is about a symptom that was told or logged.
+    If there is none and no cause was found, all errors and warnings count as such.
     """
     fired = [finding for finding in answer.findings if finding.status == "fired"]
     unsure = [finding for finding in answer.findings if finding.status != "fired"]
     cause_rules = {rule for cause in answer.causes for rule in cause.findings}
-    related = [finding for finding in fired if finding.rule_id in cause_rules]
+    seen = {signal.kind for signal in answer.signals}
+    about = {rule.id for rule in rules.rules if not seen.isdisjoint(rule.symptoms)} if rules is not None else set()
+    related = [finding for finding in fired if finding.rule_id in cause_rules | about]
     if not related and answer.verdict not in SETTLED:
         related = [finding for finding in fired if finding.severity != "info"]
     first = answer.causes[0].findings if answer.causes else []
@@ -215,13 +220,19 @@ def with_excerpts(findings: Sequence[FindingView], texts: Mapping[str | None, st
     )
 
 
-def patches(findings: Iterable[FindingView]) -> list[FindingView]:
-    """The findings with a patch, each diff once."""
+def patches(answer: Answer, findings: Iterable[FindingView]) -> tuple[list[FindingView], list[FindingView]]:
+    """The findings whose patch repairs the first cause (anything, where none is named), and the others with a patch.
+
+    Each diff comes once. A patch that clears nothing repairs nothing.
+    """
+    first = answer.causes[0].findings if answer.causes and answer.verdict in SETTLED else None
     by_patch: dict[str, FindingView] = {}
     for finding in findings:
         if finding.patch:
             by_patch.setdefault(finding.patch, finding)
-    return list(by_patch.values())
+    unique = by_patch.values()
+    own = [each for each in unique if each.clears and (first is None or each.rule_id in first)]
+    return own, [each for each in unique if each not in own]
 
 
 def facts(run: RunView) -> list[str]:

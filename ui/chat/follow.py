@@ -52,13 +52,14 @@ def follow_ups(
             if item.fact not in FOLDED
         ]
     related, aside, _ = sorted_findings(answer)
-    files = next((c for f in patches((*related, *aside)) if (c := applied(f.patch or "", sources))), ())
+    own, _ = patches(answer, (*related, *aside))
+    files = next((c for f in own if (c := applied(f.patch or "", sources))), ())
     if files:
         buttons.append(FollowUp(id="patch", label=t["follow_patch"], question=t["patched_question"], files=files))
     if case is not None and answer.verdict == "answered":
         buttons += _upgrades(answer, case, t["follow_upgrade"])
         buttons.append(FollowUp(id="still", label=t["follow_still"], question=t["follow_still"]))
-    if model and answer.verdict != "no_fault" and not answer.steps:
+    if model and answer.verdict not in ("no_fault", "explained") and not answer.steps:
         buttons.append(
             FollowUp(
                 id="investigate",

@@ -192,6 +192,8 @@ def _sections(view: Answer, language: Language) -> Iterator[Section]:
         elif section.kind == "listed" and aside:
             link = f"[{t['see_listed'].format(count=len(aside))}](#tm-findings)"
             section = replace(section, body=link)
+        elif section.kind == "aside":
+            continue  # the patches of what is only noticed stand beside the chat
         elif section.kind == "refuted" and len(section.items) > REFUTED + 1:
             link = f"[{t['see_refuted'].format(count=len(section.items) - REFUTED)}](#tm-refuted)"
             section = replace(section, body="\n".join([*_bullets(section.items[:REFUTED]), "", link]))

@@ -125,7 +125,7 @@ def offered(context: AppContext, answer: Answer, sources: Sequence[Source], lang
 def says_something(answer: Answer) -> bool:
     """Whether an answer has anything that may have helped."""
     fired = any(finding.status == "fired" for finding in answer.findings)
-    return bool(answer.causes) or fired or answer.verdict in ("answered", "no_fault")
+    return bool(answer.causes) or fired or answer.verdict in ("answered", "no_fault", "explained")
 
 
 def under(

@@ -53,13 +53,13 @@ def answer_of(options: argparse.Namespace, request: Ask, on_step: Callable[[Step
 async def _model_answer(
     advisor: Advisor, settings: Settings, request: Ask, on_step: Callable[[StepView], None]
 ) -> Answer:
-    from trainmedic.service.agent.assistant import Assistant
     from trainmedic.service.answering import run_inline
+    from trainmedic.service.diagnosis.assistant import Assistant
     from trainmedic.ui.app import build_model
 
     model = build_model(settings)
     try:
-        assistant = Assistant(advisor, model, rerank=True)
+        assistant = Assistant(advisor, model)
         async with aclosing(assistant.stream(request, "", run_inline)) as parts:
             async for part in parts:
                 if isinstance(part, Answer):

@@ -14,7 +14,7 @@ from trainmedic.service.answer.schema import Answer
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.ranking.diagnose import LIKELY
 
-VERDICTS = ("answered", "need_input", "not_in_kb", "no_fault")
+VERDICTS = ("answered", "need_input", "not_in_kb", "no_fault", "explained")
 SPLITS = ("tune", "held_out")
 Answerer = Callable[[Ask], Answer]
 

@@ -1,22 +1,21 @@
 """Measure the answers to a set of questions: right cause first, in the first three, verdicts, false answers.
 
 The questions are those of --set, by default the ones of a checkout, or with --from-history your own resolved ones.
-With --llm the configured language model writes the answers, and its texts are measured too.
+With --model a served language model is measured on outside incidents: alone, and with trainmedic.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trainmedic.service.advisor import Advisor
-    from trainmedic.ui.evaluation.causes import Evaluation, Item
-    from trainmedic.ui.evaluation.texts import TextFigures
+    from trainmedic.ui.evaluation.causes import Item
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,8 +37,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fit", type=Path, metavar="FILE", help="with --outside: fit the ranking on it, write it to FILE"
     )
-    parser.add_argument("--llm", action="store_true", help="let the configured model write, and measure its texts")
-    parser.add_argument("--parallel", type=int, default=1, metavar="N", help="with --llm: questions asked at once (1)")
+    parser.add_argument(
+        "--model",
+        metavar="URL",
+        help="with --outside: measure the model served there, alone and with trainmedic, and store its calibration",
+    )
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="with --model: so many incidents, at random")
+    parser.add_argument(
+        "--parallel", type=int, default=1, metavar="N", help="with --model: questions asked at once (1)"
+    )
+    parser.add_argument("--timeout", type=float, default=120.0, metavar="S", help="with --model: of one answer (120)")
+    parser.add_argument("--calibration", type=Path, metavar="FILE", help="with --model: where to store it")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -61,22 +69,11 @@ def run(options: argparse.Namespace) -> int:
     else:
         hint = "--set names a JSONL file of questions, --from-history measures your own resolved questions"
         raise Unreadable(f"no questions: {options.set} does not exist", hint=hint)
-    texts = None
-    if options.llm:
-        evaluation, texts = _with_model(options, items, advisor)
-    else:
-        evaluation = evaluate(items, advisor.ask)
+    evaluation = evaluate(items, advisor.ask)
     if options.json:
-        figures: dict[str, object] = {"overall": evaluation.overall, "groups": evaluation.groups}
-        if texts is not None:
-            figures["texts"] = texts
-        sys.stdout.write(to_json(figures, indent=2) + "\n")
+        sys.stdout.write(to_json({"overall": evaluation.overall, "groups": evaluation.groups}, indent=2) + "\n")
     else:
         sys.stdout.write(table(evaluation))
-        if texts is not None:
-            from trainmedic.ui.evaluation.texts import text_table
-
-            sys.stdout.write("\n" + text_table(texts))
     if options.misses:
         sys.stdout.write(misses(evaluation))
     return 0
@@ -107,6 +104,7 @@ def _outside(options: argparse.Namespace) -> int:
         ask_all,
         outside_table,
         read_incidents,
+        sampled,
     )
 
     if not options.outside.exists():
@@ -121,6 +119,17 @@ def _outside(options: argparse.Namespace) -> int:
         print(f"{options.fit}: fitted on {len(incidents)} incidents", file=sys.stderr)
         return 0
     scorer = Scorer(advisor.knowledge.published)
+    if options.model:
+        from trainmedic.ui.evaluation.model import Measured, measure
+
+        chosen = sampled(incidents, options.sample)
+        measured: Measured = asyncio.run(
+            measure(chosen, advisor, scorer, options.model, options.timeout, options.parallel)
+        )
+        sys.stdout.write(measured.table())
+        if options.calibration is not None:
+            options.calibration.write_text(measured.calibration(), encoding="utf-8")
+        return 0
     if options.replay:
         from trainmedic.service.advisor import Advisor
         from trainmedic.service.storage.history import History
@@ -137,27 +146,3 @@ def _outside(options: argparse.Namespace) -> int:
             if result.incident.expect == "cause" and not result.answered:
                 sys.stdout.write(f"{result.incident.id} {result.language}: {result.verdict} rank {result.rank}\n")
     return 0
-
-
-def _with_model(options: argparse.Namespace, items: Sequence[Item], advisor: Advisor) -> tuple[Evaluation, TextFigures]:
-    """Raises `InvalidSettings` if no model is configured."""
-    import asyncio
-
-    from trainmedic.kb.errors import InvalidSettings
-    from trainmedic.ui.app import build_model
-    from trainmedic.ui.cli._service import settings_of
-    from trainmedic.ui.evaluation.texts import evaluate_texts
-
-    settings = settings_of(options)
-    if not settings.model.base_url:
-        raise InvalidSettings("--llm needs a language model", hint="set TRAINMEDIC_MODEL_BASE_URL")
-
-    async def measure() -> tuple[Evaluation, TextFigures]:
-        model = build_model(settings)
-        try:
-            parallel = max(1, options.parallel)
-            return await evaluate_texts(items, advisor, model, parallel=parallel)
-        finally:
-            await model.aclose()
-
-    return asyncio.run(measure())

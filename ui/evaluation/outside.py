@@ -7,6 +7,7 @@ named, so an incident whose page is missing counts as a miss.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -124,6 +125,12 @@ def read_incidents(path: Path) -> tuple[Incident, ...]:
     return tuple(incidents)
 
 
+def sampled(incidents: Sequence[Incident], count: int) -> tuple[Incident, ...]:
+    """``count`` incidents by a hash of their ids, the same ones every time; all if it is 0."""
+    ordered = sorted(incidents, key=lambda incident: hashlib.sha256(incident.id.encode()).hexdigest())
+    return tuple(ordered[: count or None])
+
+
 def incident_of(data: Mapping[str, object]) -> Incident:
     """One incident from its JSON object."""
     fields = dict(data)
@@ -194,11 +201,18 @@ class Scorer:
             )
         return self._right[groups]
 
-    def states(self, view: CauseView, groups: tuple[Group, ...]) -> bool:
-        """Whether a cause of an answer mentions these groups, a mechanism together with its first origin."""
+    def states(self, view: CauseView, groups: tuple[Group, ...], *, own_words: bool = False) -> bool:
+        """Whether a cause of an answer mentions these groups, a mechanism together with its first origin.
+
+        ``own_words``: a model's words count, not those of the page that it elects.
+        """
+        if not groups:
+            return False
+        if own_words:
+            return mentions(f"{view.title}\n{view.cause}\n{view.fix}", groups)
         if view.case_id in self.right(groups):
             return True
-        if not groups or view.level != "mechanism":
+        if view.level != "mechanism":
             return False
         first = view.fix.partition("\n")[0]
         return any(mentions(f"{view.title}\n{paragraph}\n{first}", groups) for paragraph in view.cause.split("\n\n"))
@@ -209,8 +223,9 @@ class Scorer:
 
     def result(self, incident: Incident, language: str, answer: Answer) -> Result:
         first = answer.causes[0] if answer.causes else None
-        right = [self.states(cause, incident.required) for cause in answer.causes]
-        alike = [self.states(cause, incident.mechanism) for cause in answer.causes]
+        own = answer.mode == "llm"
+        right = [self.states(cause, incident.required, own_words=own) for cause in answer.causes]
+        alike = [self.states(cause, incident.mechanism, own_words=own) for cause in answer.causes]
         return Result(
             incident=incident,
             language=language,

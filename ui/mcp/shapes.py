@@ -65,7 +65,8 @@ NOTES: Mapping[str, str] = {
     "CauseView.evidence_grade": "how well the case is established: reproduced, maintainer, reporter ...",
     "Answer.conversation_id": "send it with a follow-up question; earlier files still apply",
     "Answer.verdict": "answered; need_input: ask the user for what is missing; not_in_kb: no case covers it; "
-    "no_fault: nothing is wrong here. Act on the first cause only if it is answered",
+    "no_fault: nothing is wrong here; explained: the question was about no incident. Act on the first cause only if it "
+    "is answered",
     "Answer.mode": "llm: the text was written by a model and verified; deterministic: without one",
     "Answer.answer": "Markdown with citation markers [1], [2] ...",
     "AdviceView.cases": "get_case reads them",

@@ -59,7 +59,7 @@ def _remedies(piece: Piece) -> Iterator[Remedy]:
             continue
         start += len(text[start:end]) - len(text[start:end].lstrip())
         span = piece.span(start, start + len(text[start:end].rstrip()))
-        settings, concepts = _subjects(span.text)
+        settings, concepts = subjects(span.text)
         if settings or concepts or match["tried"] is not None:
             yield Remedy(text=span.text, span=span, settings=settings, concepts=concepts, helped=helped)
 
@@ -70,7 +70,7 @@ def _outcome(text: str, start: int, end: int) -> bool | None:
     return None if not kinds else "failed" not in kinds
 
 
-def _subjects(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def subjects(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The canonical settings and the glossary concepts that a remedy names."""
     names = _settings_of_names()
     settings = [names[word] for match in _IDENTIFIER.finditer(text) if (word := match[0]) in names]

@@ -13,20 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.fake_model import FakeModel, Reply
+from tests.fake_model import FakeModel, electing
 from tests.ui.chat.serving import PATIENCE_S, START_S, is_up, wait_until
 from trainmedic.service.storage.history import History
 
 ROOT = Path(__file__).parents[3]
-WRITTEN = (
-    "The loss is NaN because ",
-    "`--vanilla_loss` meets a micro-batch of one [1]. ",
-    "<img src=//evil.example/x onerror=window.hacked=1> ",
-    "![x](https://evil.example/y) ",
-    "Remove the flag [1]",
-    ".",
+BECAUSE = (
+    "The loss is NaN because `--vanilla_loss` meets a micro-batch of one. "
+    "<img src=//evil.example/x onerror=window.hacked=1> ![x](https://evil.example/y)"
 )
-"""What the scripted model writes; some of it is hostile."""
+DIAGNOSIS = electing("OpenRLHF KTO loss is NaN with --vanilla_loss", because=BECAUSE, change="Remove the flag.")
+"""What the scripted model says; some of it is hostile."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,9 +69,9 @@ def data_folder(knowledge_advisor: object, knowledge_folder: Path, tmp_path_fact
 
 @pytest.fixture(scope="session")
 def served(data_folder: Path) -> Iterator[Served]:
-    """The service with a model that writes `WRITTEN`, and without one."""
+    """The service with a model that answers `DIAGNOSIS`, and without one."""
     with (
-        FakeModel(Reply(*WRITTEN, between_s=0.02)) as model,
+        FakeModel(forms=[DIAGNOSIS]) as model,
         serving(data_folder, "--model", "", "--model", model.url) as (plain, url),
     ):
         history = History(f"sqlite:///{data_folder / 'history.sqlite3'}")

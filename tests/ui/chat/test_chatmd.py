@@ -150,6 +150,19 @@ def test_the_patch_comes_before_the_link_that_unfolds_the_details(advisor: Advis
     assert order == sorted(order)
 
 
+def test_the_patch_of_what_is_only_noticed_is_not_in_the_chat_and_hides_no_example(advisor: Advisor) -> None:
+    fix = Section(kind="fix", body="Do so:\n\n```diff\n-a: 1\n+a: 2\n```")
+    aside = Section(kind="aside", body="Set `b`.\n\n```diff\n+b: 1\n```", folded=True)
+    shown = markdown.answer(replace(answer_of(advisor), sections=(fix, aside)), "en")
+    assert "+a: 2" in shown
+    assert "+b: 1" not in shown
+
+
+def test_an_answer_without_details_has_no_link_to_unfold_them(advisor: Advisor) -> None:
+    found = replace(answer_of(advisor), sections=(Section(kind="lead", body="Nothing."),))
+    assert "#tm-fold" not in markdown.answer(found, "en")
+
+
 def test_no_marker_of_the_answer_is_lost_but_those_of_places_shown_beside(advisor: Advisor) -> None:
     found = answer_of(advisor)
     shown = set(re.findall(r"#tm-c(\d+)", markdown.answer(found, "en")))

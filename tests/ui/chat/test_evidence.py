@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def test_every_word_that_a_template_uses_is_there_and_every_word_is_used() -> No
     code = "".join(path.read_text(encoding="utf-8") for folder in folders for path in sorted(folder.rglob("*.py")))
     assert {name for name in re.findall(r"\bt\.(\w+)", pages) if name not in words("en")} == set()
     made = re.compile(
-        "^(verdict|confidence|grade|reason|kb|review|state|level|effect|series)_|^(error|warning|info|cannot_tell)$"
+        "^(verdict|confidence|grade|support|reason|kb|review|state|level|effect|series)_|^(error|warning|info|cannot_tell)$"
     )
     used = set(re.findall(r"\bt\.(\w+)", pages)) | set(re.findall(r"[\"'](\w+)[\"']", code))
     unused = [name for name in words("en") if name not in used]
@@ -108,6 +109,29 @@ def test_a_finding_that_no_cause_rests_on_is_folded_away_once_a_cause_is_found(a
     assert aside
     assert not {each.rule_id for each in aside} & named
     assert {each.status for each in unsure} <= {"cannot_tell"}
+
+
+def test_what_is_not_of_the_first_cause_is_no_patch_of_the_answer(advisor: Advisor) -> None:
+    example = examples("en")[0]
+    answer, texts = asked(advisor, example.question, *example.files)
+    mine = next(
+        finding for finding in answer.findings if finding.patch and finding.rule_id in answer.causes[0].findings
+    )
+    foreign = replace(mine, rule_id="another", patch="--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
+    silent = replace(mine, clears=(), patch="--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n")
+    own, others = evidence.patches(answer, (foreign, silent, mine))
+    assert (own, others) == ([mine], [foreign, silent])
+    html = evidence.panel(replace(answer, findings=(foreign,)), texts, "en")
+    assert html.index('id="tm-patch"') < html.index("Other patches: 1") < html.index("+b")
+
+
+def test_a_finding_about_the_symptom_asked_about_is_not_called_unrelated(advisor: Advisor) -> None:
+    rules = advisor.knowledge.rules
+    for example in examples("en")[:2]:
+        answer, _ = asked(advisor, example.question, *example.files)
+        told = {signal.kind for signal in answer.signals}
+        _, aside, _ = evidence.sorted_findings(answer, rules)
+        assert [each.rule_id for each in aside if told & set(rules.get(each.rule_id).symptoms)] == []  # type: ignore[union-attr]
 
 
 def test_nothing_pasted_becomes_markup(advisor: Advisor) -> None:

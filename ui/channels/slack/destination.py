@@ -106,7 +106,7 @@ class SlackDestination:
         if self._live.stopped.is_set():
             raise Stopped
         if isinstance(part, Draft):
-            self._live.begin(part.answer)
+            self._live.begin(part)
         elif isinstance(part, StepView):  # the model's words are shown once they are verified
             self._live.step(part)
 

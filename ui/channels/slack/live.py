@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainmedic.service.answer.schema import Answer, StepView
+from trainmedic.service.answering import Draft
 from trainmedic.ui.channels.messages import messages
 from trainmedic.ui.channels.slack.calls import RateLimited, SlackLost, SlackRefused
 from trainmedic.ui.channels.slack.post import Place, Poster
@@ -93,10 +94,10 @@ class LiveAnswer:
         self._card("read", messages("reading", language), "in_progress")
         self._flusher = asyncio.create_task(self._flushing())
 
-    def begin(self, draft: Answer) -> None:
-        """Show the draft's verdict and first cause."""
-        self._language = draft.language
-        self._text = lead(draft)
+    def begin(self, draft: Draft) -> None:
+        """Show the draft's verdict and first cause, if no model may decide otherwise."""
+        self._language = draft.answer.language
+        self._text = lead(draft.answer) if draft.decided else ""
         self._card("read", messages("reading", self._language), "complete")
         self._card("write", messages("writing", self._language), "in_progress")
 

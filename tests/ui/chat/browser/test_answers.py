@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.fake_model import Reply
+from tests.fake_model import SILENT
 from tests.test_run_diff import BAD, GOOD, log
 from tests.ui.chat.browser.conftest import Tab, broken, checked, opened
-from tests.ui.chat.conftest import WRITTEN, Served
+from tests.ui.chat.conftest import Served
 from tests.ui.chat.serving import wait_until
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.ui.chat.follow import applied
@@ -58,31 +58,23 @@ def files(attachments: tuple[Attachment, ...]) -> list[tuple[str, str]]:
     return [(each.name, str(each.content)) for each in attachments]
 
 
-def writes(model: Any, monkeypatch: pytest.MonkeyPatch, *pieces: str, **more: Any) -> None:
-    monkeypatch.setattr(model, "_script", (Reply(*pieces, **more),))
-
-
 @pytest.fixture(scope="package")
 def kto(served: Served, context: Callable[..., Any]) -> Iterator[Tab]:
-    """A question with its files, answered by a model that pauses between its pieces: the tests only look at it."""
-    with pytest.MonkeyPatch.context() as patched:
-        writes(served.model, patched, *WRITTEN, between_s=0.15)
-        page = opened(context(permissions=["clipboard-read", "clipboard-write"]), served.url)
-        page.open()
-        page.attach(*files(KTO.files))
-        page.page.evaluate(SEEN)
-        page.ask(f"{KTO.question}\n\n```bash\n{FENCED}\n```")
-        page.answered()
+    """A question with its files, answered by the model: the tests only look at it."""
+    page = opened(context(permissions=["clipboard-read", "clipboard-write"]), served.url)
+    page.open()
+    page.attach(*files(KTO.files))
+    page.page.evaluate(SEEN)
+    page.ask(f"{KTO.question}\n\n```bash\n{FENCED}\n```")
+    page.answered()
     yield page
     checked(page)
 
 
-def test_the_evidence_stands_before_the_text_and_the_text_comes_in_pieces(kto: Tab) -> None:
+def test_the_evidence_stands_before_the_diagnosis(kto: Tab) -> None:
     seen = kto.page.evaluate("window.seen")
     first = next(index for index, (_, _, text) in enumerate(seen) if "because" in text)
     assert seen[first][0]
-    partial = [text for _, _, text in seen if "because" in text and "Remove the flag" not in text]
-    assert len(set(partial)) >= 2
     assert kto.page.locator(NAN).first.inner_text() == "--vanilla_loss"
     assert kto.page.inner_text(".tm-state").startswith(EN["mode_llm"].partition("{")[0])
     bubble = kto.page.locator("#bot .user-row")
@@ -209,8 +201,8 @@ def test_citations_of_an_earlier_answer_open_its_own_sources(kto: Tab) -> None:
     assert kto.page.inner_text("#tm-c1 .title") == title
 
 
-def test_a_slow_browser_ends_with_the_whole_answer_to_a_question_in_chinese(tab: Open) -> None:
-    page = tab()
+def test_a_slow_browser_ends_with_the_whole_answer_to_a_question_in_chinese(tab: Open, served: Served) -> None:
+    page = tab(served.plain)
     page.open("/zh/")
     page.attach(*files(FP16.files))
     chips = page.page.locator("#tm-chips-box .tm-chip").all_inner_texts()
@@ -221,7 +213,6 @@ def test_a_slow_browser_ends_with_the_whole_answer_to_a_question_in_chinese(tab:
     page.answered()
     assert page.page.inner_text("#bot .prose h2").startswith(ZH["verdict_answered"])
     page.page.wait_for_selector("#bot pre code.language-diff")
-    assert "Remove the flag" in page.page.inner_text("#bot .bot-row")
     mark = page.page.locator(".tm-finding mark.first").first
     assert mark.inner_text() == "--torch_dtype float16"
     assert mark.evaluate("element => element.closest('tr').dataset.line") == "12"
@@ -247,13 +238,13 @@ def test_a_question_sent_while_the_event_stream_ends_is_answered(tab: Open) -> N
 def test_stop_ends_the_models_work_keeps_the_evidence_and_gives_the_question_back(
     tab: Open, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writes(served.model, monkeypatch, "The loss is NaN because ", "of it. ", "And ", "more. ", end="hold")
+    monkeypatch.setattr(served.model, "_forms", (SILENT,))
     page = tab()
     page.open()
     page.attach(*files(KTO.files))
     before = served.model.disconnected
     page.ask(KTO.question)
-    page.page.wait_for_function("document.querySelector('#bot').innerText.includes('The loss is NaN because')")
+    page.page.wait_for_selector(".tm-ev")
     page.page.click("#tm-question .stop-button")
     page.page.wait_for_function("text => document.querySelector('#bot').innerText.includes(text)", arg=EN["stopped"])
     wait_until(lambda: served.model.disconnected > before)
@@ -264,11 +255,8 @@ def test_stop_ends_the_models_work_keeps_the_evidence_and_gives_the_question_bac
     assert page.page.locator(".tm-new").is_visible()
 
 
-def test_a_follow_up_sends_the_patched_file_and_the_finding_is_gone(
-    tab: Open, served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writes(served.model, monkeypatch, *WRITTEN, between_s=0.15)
-    page = tab()
+def test_a_follow_up_sends_the_patched_file_and_the_finding_is_gone(tab: Open, served: Served) -> None:
+    page = tab(served.plain)
     page.open()
     page.page.click('[data-tm-example="fp16"]')
     first = page.answered()
@@ -291,8 +279,8 @@ def test_a_follow_up_sends_the_patched_file_and_the_finding_is_gone(
     )
 
 
-def test_a_missing_fact_is_asked_for_and_its_button_begins_the_answer(tab: Open) -> None:
-    page = tab()
+def test_a_missing_fact_is_asked_for_and_its_button_begins_the_answer(tab: Open, served: Served) -> None:
+    page = tab(served.plain)
     page.open()
     page.ask("DPO rewards/chosen is nan, what is wrong?")
     page.answered()
@@ -368,8 +356,8 @@ def test_the_plots_of_a_run_share_a_crosshair_and_lead_to_the_log(tab: Open) -> 
     assert "'loss': 0.0" in row[1]
 
 
-def test_two_runs_are_compared_in_the_chat_and_in_the_evidence(tab: Open) -> None:
-    page = tab(height=900)
+def test_two_runs_are_compared_in_the_chat_and_in_the_evidence(tab: Open, served: Served) -> None:
+    page = tab(served.plain, height=900)
     page.open()
     page.attach(("good.yaml", GOOD), ("bad.yaml", BAD), ("good.log", log()), ("bad.log", log(broken=16)))
     page.ask("Why does the second one diverge?")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fake_model import Reply
+from tests.fake_model import SILENT
 from tests.ui.chat.browser.conftest import Tab
 from tests.ui.chat.conftest import Served, serving
 from tests.ui.chat.serving import START_S, status_of
@@ -138,15 +138,14 @@ def test_what_is_written_before_the_framework_has_loaded_is_sent_when_it_has(tab
 def test_a_question_interrupted_by_a_reload_comes_back_and_is_sent_again(
     tab: Open, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = (Reply("The loss is NaN because ", "of it. ", "And then ", "more. ", end="hold"),)
-    script = served.model._script
-    monkeypatch.setattr(served.model, "_script", held)
+    script = served.model._forms
+    monkeypatch.setattr(served.model, "_forms", (SILENT,))
     page = tab()
     page.open()
     page.attach(*[(file.name, str(file.content)) for file in KTO.files])
     page.ask(KTO.question)
     page.page.wait_for_selector(".tm-ev")
-    monkeypatch.setattr(served.model, "_script", script)
+    monkeypatch.setattr(served.model, "_forms", script)
     page.page.reload()
     wait_for_names(page, *[file.name for file in KTO.files])
     wait_for_notice(page, EN["interrupted"])

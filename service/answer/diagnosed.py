@@ -1,0 +1,192 @@
+"""An answer that a model decided: composed from its form, each part with what the program proved of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainmedic.kb.model.report import Status
+from trainmedic.kb.projection import project
+from trainmedic.service.answer import layout, passages
+from trainmedic.service.answer.citations import Citations, code, harmless, place, plain_text, quote
+from trainmedic.service.answer.error_messages import messages_section
+from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.passages import Sections, headed, listing, plain
+from trainmedic.service.answer.refutations import refutations_of
+from trainmedic.service.answer.run_diff import differences
+from trainmedic.service.answer.schema import CauseView, RefutationView, Section
+from trainmedic.service.answer.similar import similar_section
+from trainmedic.service.answer.text import fold
+from trainmedic.service.answer.what_if import cited_titles
+from trainmedic.service.pipeline import Draft
+from trainmedic.service.ranking.judgement import Hypothesis, Judgement, Point
+
+MAX_POINTS = 3
+"""Places quoted for one hypothesis before the fold."""
+OWN = "model-{rank}"
+"""The id of a cause that no page has."""
+
+
+def hypothesis_view(hypothesis: Hypothesis, rank: int, draft: Draft) -> CauseView:
+    """A hypothesis as a cause of the answer."""
+    language, cause = draft.language, hypothesis.cause
+    case = cause.case if cause is not None else None
+    spans = [span for point in hypothesis.points for span in point.spans]
+    fired = [finding for finding in cause.findings if finding.status is Status.FIRED] if cause is not None else []
+    refuted = refutations_of(case, draft.diagnosis.findings) if case is not None else ()
+    return CauseView(
+        rank=rank,
+        case_id=case.id if case is not None else OWN.format(rank=rank),
+        title=hypothesis.title or (case.title.get(language) if case is not None else ""),
+        cause=hypothesis.because,
+        fix="\n".join(part for part in (hypothesis.change, hypothesis.command) if part),
+        confidence=hypothesis.confidence,
+        score=round(hypothesis.probability, 4),
+        evidence_grade=case.evidence if case is not None else "",
+        cases=(case.id, *case.related) if case is not None else (),
+        findings=tuple(sorted({finding.rule_id for finding in fired})),
+        refutations=tuple(project(RefutationView, item, language) for item in refuted),
+        level=case.level if case is not None else "case",
+        origin="known" if case is not None else "model",
+        support=hypothesis.support,
+        lines=tuple(dict.fromkeys(spans)),
+    )
+
+
+def judged(draft: Draft, judgement: Judgement, citations: Citations) -> Sections:
+    """Verdict and cause, what shows it, the change with its diff, how to verify; then what else is possible."""
+    page = layout.Page(draft, citations, judgement.first.cause if judgement.first is not None else None)
+    language, first = citations.language, judgement.first
+    reply = plain("reply", harmless_text(judgement.reply))
+    if judgement.verdict == "explained" and draft.inquiry is not None and draft.inquiry.resolved:
+        return (*reply, *layout.composed(draft, citations))
+    sections: list[Section] = [*layout.receipt(page), *layout.supposed(page), *layout.changes(page), *reply]
+    shown, more_differences = differences(draft, language)
+    if judgement.verdict == "explained":
+        return tuple(sections)
+    if first is None or judgement.verdict == "not_in_kb":
+        lead = "not_in_kb" if judgement.verdict == "not_in_kb" else "need_input"
+        sections += plain("lead", messages(f"lead.{lead}", language))
+    else:
+        sections += _first(first, judgement, citations, page)
+    sections += shown
+    if judgement.question:
+        sections += headed("decide", plain("ask", harmless_text(judgement.question)), language)
+    details: list[Section] = [*_others(judgement, citations), *_doubts(first, citations), *_details(page, judgement)]
+    details += messages_section(draft.printed, draft.knowledge.published, citations, language)
+    details += more_differences
+    details += similar_section(draft.similar, language)
+    return fold((*sections, *passages.hidden(tuple(details))))
+
+
+def _first(first: Hypothesis, judgement: Judgement, citations: Citations, page: layout.Page) -> Iterator[Section]:
+    language = citations.language
+    markers = (citations.case(first.cause.case),) if first.cause is not None else ()
+    marker = f"[{markers[0]}]" if markers else ""
+    name = {"need_input": "likely", "no_fault": "no_fault"}.get(judgement.verdict, "answered")
+    yield Section(
+        kind="lead",
+        body=messages(f"judged.{name}", language, title=harmless(first.title), marker=marker).rstrip(),
+        markers=markers,
+    )
+    yield Section(kind="confidence", body=_label(first, language))
+    yield from _because(first, citations)
+    yield from headed("fix", _fix(first, page), language)
+    if first.verify:
+        body = messages("verify", language, text=harmless_text(first.verify), marker="").rstrip()
+        yield from plain("verify", body)
+
+
+def _label(hypothesis: Hypothesis, language: str) -> str:
+    """What the statement rests on, and how sure it is, on one line."""
+    known = "known" if hypothesis.cause is not None else "own"
+    basis = messages(f"judged.{hypothesis.support}.{known}", language)
+    return messages(
+        "judged.sure", language, basis=basis, confidence=messages(f"confidence.{hypothesis.confidence}", language)
+    )
+
+
+def _because(hypothesis: Hypothesis, citations: Citations) -> Sections:
+    """Why it happens, with the places that show it."""
+    language = citations.language
+    shown, markers = [], []
+    spans = dict.fromkeys(span for point in hypothesis.points for span in point.spans if not span.default)
+    for span in list(spans)[:MAX_POINTS]:
+        markers.append(citations.place(span))
+        shown.append(f"{place(span, language)} {code(quote(span, 60))} [{markers[-1]}]")
+    joiner = "、" if language == "zh" else ", "
+    places = messages("places_inline", language, places=joiner.join(shown)) if shown else ""
+    return plain("because", f"{harmless_text(hypothesis.because)}{places}", *markers)
+
+
+def _fix(hypothesis: Hypothesis, page: layout.Page) -> Sections:
+    """The diff of the user's own files with what the checks say of it, then the change in words."""
+    sections: list[Section] = []
+    trial = hypothesis.trial
+    if trial is not None and trial.patch:
+        sections += passages.diff(trial.patch, "", (), page.context, page.citations)
+        for name in ("clears", "appears"):
+            if effects := getattr(trial, name):
+                titles, markers = cited_titles(effects, page.citations.effect, page.language)
+                said = messages("judged.checked", page.language)
+                said += messages(f"supposed_effects.{name}", page.language, titles=titles)
+                sections += plain("checked", said, *markers)
+    if hypothesis.change:
+        sections += plain("change" if sections else "fix", harmless_text(hypothesis.change))
+    if hypothesis.command:
+        sections += plain("command", f"```bash\n{hypothesis.command.replace('```', '')}\n```")
+    return tuple(sections)
+
+
+def _others(judgement: Judgement, citations: Citations) -> Sections:
+    """The other hypotheses, one line each."""
+    language, items, markers = citations.language, [], []
+    for other in judgement.hypotheses[1:]:
+        marker = ""
+        if other.cause is not None:
+            markers.append(citations.case(other.cause.case))
+            marker = f" [{markers[-1]}]"
+        basis = messages(f"judged.{other.support}.{'known' if other.cause is not None else 'own'}", language)
+        change = f" {harmless_text(other.change)}" if other.change else ""
+        items.append(f"**{harmless(other.title)}**{marker} ({basis}): {harmless_text(other.because)}{change}")
+    return headed("judged_others", listing("others", items, markers), language)
+
+
+def _doubts(first: Hypothesis | None, citations: Citations) -> Sections:
+    """What speaks against the first hypothesis, edits that cannot be made, and names that nothing knows."""
+    if first is None:
+        return ()
+    language = citations.language
+    items, markers = [], []
+    for point in first.against:
+        markers += [citations.place(span) for span in point.spans[:1] if not span.default]
+        items.append(_quoted(point, language))
+    items += [messages("judged.refused", language, name=code(name), why=why) for name, why in first.refused]
+    if first.unknown:
+        joiner = "、" if language == "zh" else ", "
+        names = joiner.join(map(code, first.unknown))
+        items.append(messages("flagged", language, names=names))
+    return headed("judged_against", listing("against", items, markers), language)
+
+
+def _quoted(point: Point, language: str) -> str:
+    where = f"{place(point.spans[0], language)}: " if point.spans else ""
+    return f"{where}{harmless(point.text)}"
+
+
+def _details(page: layout.Page, judgement: Judgement) -> Iterator[Section]:
+    """What the program itself has to say: all findings, and what the elected page says does not help."""
+    first = judgement.first
+    if first is not None and first.cause is not None and judgement.verdict == "answered":
+        yield from layout.refuted(page)
+    yield from layout.listed(page)
+
+
+def harmless_text(text: str) -> str:
+    """A model's prose: its own marks, links and tags become plain characters; names in backticks stay code."""
+    parts = plain_text(text.replace("`", "\ue000")).split("\ue000")
+    return "".join(
+        code(part) if number % 2 and part.strip() else part.translate(_PLAIN) for number, part in enumerate(parts)
+    )
+
+
+_PLAIN = str.maketrans("[]<>", "［］‹›")

@@ -1,0 +1,1 @@
+"""Diagnosis by a language model: what it is shown, what it answers, and what the program proves of that."""

@@ -1,0 +1,75 @@
+"""How sure a model's first hypothesis is, by how often this model was right in such cases on incidents from outside."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+
+from trainmedic.kb.model.case import Confidence
+from trainmedic.service.ranking.judgement import Hypothesis
+
+HIGH, MEDIUM = 0.95, 2 / 3
+"""What the words promise of the first cause; see `docs/know/evaluation.md`."""
+RULE_OF_SUCCESSION = 1
+"""Right and wrong answers added to each bin, so that few answers promise little."""
+CAREFUL: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {"high/proven": (8, 10), "high/supported": (7, 10), "medium/proven": (6, 10)}
+)
+"""Right answers of all, assumed of a model that was never measured: nothing of it is high."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Counts of one model: (what it said / how it was supported) → (right, all)."""
+
+    model: str
+    bins: Mapping[str, tuple[int, int]] = field(default_factory=lambda: CAREFUL)
+    measured: bool = False
+
+    def graded(self, hypotheses: Sequence[Hypothesis], said: Confidence) -> tuple[Hypothesis, ...]:
+        """The hypotheses with their probabilities; the first by its bin, the others share what is left."""
+        if not hypotheses:
+            return ()
+        first, *others = hypotheses
+        probability = self.probability(bin_of(first, said))
+        left = 1.0 - probability
+        graded = [replace(first, probability=probability, confidence=_word(probability))]
+        for place, other in enumerate(others, start=1):
+            graded.append(replace(other, probability=left / 2**place))
+        return tuple(graded)
+
+    def probability(self, name: str) -> float:
+        """The share of right answers in a bin; of an empty one what is neither nor."""
+        right, total = self.bins.get(name, (0, 0))
+        return (right + RULE_OF_SUCCESSION) / (total + 2 * RULE_OF_SUCCESSION)
+
+
+def bin_of(first: Hypothesis, said: Confidence) -> str:
+    return f"{said}/{first.support}"
+
+
+def _word(probability: float) -> Confidence:
+    return "high" if probability >= HIGH else "medium" if probability >= MEDIUM else "low"
+
+
+def calibration_of(model: str, folder: Path | None = None) -> Calibration:
+    """The counts of a model: those measured here (in ``folder``), else those shipped, else careful ones."""
+    name = f"{file_name(model)}.json"
+    shipped = files("trainmedic.service.diagnosis").joinpath("calibrations", name)
+    for path in (folder / name if folder is not None else None, shipped):
+        if path is not None and path.is_file():
+            bins = json.loads(path.read_text(encoding="utf-8"))["bins"]
+            return Calibration(
+                model=model, bins={key: (right, total) for key, (right, total) in bins.items()}, measured=True
+            )
+    return Calibration(model=model)
+
+
+def file_name(model: str) -> str:
+    """A model's name as the name of a file."""
+    return re.sub(r"[^a-z0-9.]+", "-", model.lower()).strip("-.") or "model"

@@ -1,0 +1,157 @@
+"""What the program can prove of a model's diagnosis: lines, names, exclusions, and what the checks say of its edits.
+
+Nothing is dropped for want of a proof: it is labelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from trainmedic.kb.frameworks.catalogue import is_option
+from trainmedic.kb.lazy import regex
+from trainmedic.kb.model.report import Severity, Status
+from trainmedic.service.diagnosis.brief import Brief, Candidate, Line
+from trainmedic.service.diagnosis.confidence import Calibration
+from trainmedic.service.diagnosis.form import VERDICTS, DiagnosisForm, EditForm, HypothesisForm
+from trainmedic.service.diagnosis.names import names, occurs, visible
+from trainmedic.service.dialogue.supposition import UNSET
+from trainmedic.service.dialogue.what_if import ALREADY, WhatIf, what_if
+from trainmedic.service.pipeline import Draft, Pipeline
+from trainmedic.service.ranking.inference import Cause, contradicted
+from trainmedic.service.ranking.judgement import Hypothesis, Judgement, Point, Support
+
+MOST_OBJECTIONS = 6
+_ENVIRONMENT = regex(r"(?:export\s+)?[A-Z][A-Z0-9_]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """A judgement, and what speaks against it so strongly that the model is asked once more."""
+
+    judgement: Judgement
+    objections: tuple[str, ...] = ()
+
+
+def prove(form: DiagnosisForm, brief: Brief, draft: Draft, pipeline: Pipeline, calibration: Calibration) -> Proof:
+    """Check a diagnosis against the evidence. Applies its edits in memory and runs all checks again."""
+    prover = _Prover(brief, draft, pipeline)
+    hypotheses = [prover.hypothesis(each) for each in form.hypotheses]
+    graded = calibration.graded(hypotheses, form.confidence)
+    verdict = VERDICTS[form.verdict]
+    if verdict in ("answered", "no_fault") and not hypotheses:
+        verdict = "need_input"
+    judgement = Judgement(
+        model=calibration.model,
+        verdict=verdict,
+        said=form.confidence,
+        hypotheses=graded,
+        reading=visible(form.reading).strip(),
+        reply=visible(form.reply).strip(),
+        question=visible(form.question).strip(),
+    )
+    return Proof(judgement=judgement, objections=tuple(prover.objections[:MOST_OBJECTIONS]))
+
+
+class _Prover:
+    def __init__(self, brief: Brief, draft: Draft, pipeline: Pipeline) -> None:
+        self.draft, self.pipeline = draft, pipeline
+        self.items = brief.by_id
+        self.candidates: dict[str, Candidate] = {candidate.id: candidate for candidate in brief.candidates}
+        sources = draft.context.evidence.sources
+        self.known = "\n".join((brief.text, *(source.text for source in sources))).casefold()
+        self.objections: list[str] = []
+
+    def hypothesis(self, form: HypothesisForm) -> Hypothesis:
+        candidate = self.candidates.get(form.candidate.strip().upper())
+        cause = candidate.cause if candidate is not None else None
+        if candidate is not None and (why := self._excluded(candidate.cause)):
+            self.objections.append(f"{candidate.id} is excluded by the evidence: {why}")
+            cause = None
+        points, against = self._points(form.lines_for), self._points(form.lines_against)
+        trial, refused = self._trial(form.edits)
+        title, because, change, command, verify = (
+            visible(text).strip() for text in (form.title, form.because, form.change, form.command, form.verify)
+        )
+        unknown = [name for name in names(f"{title}\n{because}") if not self._is_known(name)]
+        # A value that is recommended need not have been seen; the name of an option must exist.
+        unknown += [n for n in names(f"{change}\n{verify}") if not n[:1].isdigit() and not self._is_known(n)]
+        hypothesis = Hypothesis(
+            title=title,
+            because=because,
+            change=change,
+            command=command,
+            verify=verify,
+            cause=cause,
+            points=points,
+            against=against,
+            trial=trial,
+            refused=refused,
+            unknown=tuple(dict.fromkeys(unknown)),
+        )
+        return replace(hypothesis, support=self._support(hypothesis))
+
+    def _points(self, ids: Sequence[str]) -> tuple[Point, ...]:
+        """What exists of the lines and facts named; an id that does not exist proves nothing."""
+        found = (self.items.get(id.strip().upper()) for id in dict.fromkeys(ids))
+        return tuple(
+            Point(id=item.id, text=item.text, spans=(item.span,) if isinstance(item, Line) else item.spans)
+            for item in found
+            if item is not None
+        )
+
+    def _excluded(self, cause: Cause) -> str:
+        """Why the evidence rules a candidate out; empty if it does not."""
+        features, language = cause.features, self.draft.language
+        for package, affected in cause.case.affected.items():
+            fact = self.draft.context.evidence.versions.get(package)
+            if features["version_outside"] and fact is not None and fact.exact is not None:
+                return f"{package} {fact.exact} is outside {affected}"
+        if contradicted(features):
+            return "its own check looked and is clear"
+        belief = self.draft.diagnosis.differential.belief(cause)
+        if belief is not None and belief.weighed.excluded_by:
+            return "; ".join(statement.says.get(language) for statement in belief.weighed.excluded_by)
+        return ""
+
+    def _trial(self, edits: Sequence[EditForm]) -> tuple[WhatIf | None, tuple[tuple[str, str], ...]]:
+        """The checks after the edits; None if none can be made. Edits that the framework would refuse are none."""
+        changes = {edit.setting.strip(): edit.value.strip() or UNSET for edit in edits if edit.setting.strip()}
+        if not changes:
+            return None, ()
+        context, language = self.draft.context, self.draft.language
+        trial = what_if(context.evidence, changes, self.pipeline.knowledge.rules, self.pipeline.read)
+        refused = [(change.name, change.why.get(language)) for change in trial.unknown if change.why != ALREADY]
+        broken = [effect.title.get(language) for effect in trial.appears if effect.severity is Severity.ERROR]
+        if broken:
+            refused += [(", ".join(changes), title) for title in broken]
+        # Without a configuration there is nothing to edit: the change in words still stands, as does one of the
+        # environment, which is no setting of a framework.
+        if context.evidence.run.options and context.evidence.run.framework is not None:
+            made = [(name, why) for name, why in refused if not _ENVIRONMENT.fullmatch(name)]
+            self.objections += [f"the edit of {name} cannot be made: {why}" for name, why in made]
+        return (None if broken or not trial.changed else trial), tuple(refused)
+
+    def _support(self, hypothesis: Hypothesis) -> Support:
+        if any(self._proofs(hypothesis)):
+            return "proven"
+        doubtful = any(name[:1].isdigit() or name.startswith("--") for name in hypothesis.unknown)
+        return "supported" if hypothesis.points and not doubtful else "unproven"
+
+    def _proofs(self, hypothesis: Hypothesis) -> Iterator[bool]:
+        cause, trial = hypothesis.cause, hypothesis.trial
+        if cause is not None:
+            yield any(finding.status is Status.FIRED for finding in cause.findings)
+            yield bool(cause.features["message"])
+            yield any(match.certain and match.defect.id == cause.case.id for match in self.draft.defects)
+        cited = {span for point in hypothesis.points for span in point.spans}
+        # A change that clears a finding about the very lines that the hypothesis rests on.
+        clears = {effect.rule_id for effect in trial.clears} if trial is not None else set()
+        yield any(
+            finding.rule_id in clears
+            and (not cited.isdisjoint(finding.evidence) or finding in self.draft.diagnosis.related)
+            for finding in self.draft.context.report.fired
+        )
+
+    def _is_known(self, name: str) -> bool:
+        return occurs(name, self.known) or is_option(name.lstrip("-"))
