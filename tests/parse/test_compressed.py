@@ -99,6 +99,15 @@ def test_without_its_library_a_file_is_named_as_not_read(monkeypatch: pytest.Mon
     receipt = parse("", (Attachment(name="a.log.zst", content=COMPRESS["zst"](LOG)),)).receipt
     assert (receipt.inputs[1].kind, receipt.inputs[1].read) == ("binary", False)
     assert ["pip install 'trainmedic[zstd]'" in problem.message for problem in receipt.problems] == [True]
+    assert compressed.start_of(COMPRESS["zst"](LOG), 100) is None
+
+
+def test_what_expands_a_thousandfold_is_expanded_in_pieces() -> None:
+    plain = b"\0" * 3_000_000
+    for compress in COMPRESS.values():
+        expanded = expand(compress(plain))
+        assert expanded is not None
+        assert (expanded.content, expanded.complete) == (plain, True)
 
 
 def test_the_lines_of_what_is_left_out_still_count() -> None:
