@@ -198,6 +198,11 @@ class Settings(Section):
         return tuple(Path(part) for part in self.kb_paths.split(os.pathsep) if part)
 
     @property
+    def calibrations(self) -> Path:
+        """The folder with what was measured of models here."""
+        return self.data_dir / "calibrations"
+
+    @property
     def history_url(self) -> str:
         return self.database_url.get_secret_value() or f"sqlite:///{self.data_dir / 'history.sqlite3'}"
 

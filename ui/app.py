@@ -139,7 +139,7 @@ def build_service(
     context = AppContext(
         settings=settings,
         advisor=advisor,
-        answerer=answerer_of(advisor, model),
+        answerer=answerer_of(settings, advisor, model),
         executor=worker.run,
         probe_model=model_probe(settings) if settings.model.base_url else None,
         gate=build_gate(settings, database),
@@ -147,13 +147,13 @@ def build_service(
     return Service(context=context, model=model, worker=worker, background=tuple(background), reloader=reloader)
 
 
-def answerer_of(advisor: Advisor, model: ChatModel | None) -> Answerer:
+def answerer_of(settings: Settings, advisor: Advisor, model: ChatModel | None) -> Answerer:
     """The template, or the model over it."""
     if model is None:
         return TemplateAnswerer(advisor)
     from trainmedic.service.diagnosis.assistant import Assistant
 
-    return Assistant(advisor, model)
+    return Assistant(advisor, model, calibrations=settings.calibrations)
 
 
 def build_app(settings: Settings) -> FastAPI:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
 
 from trainmedic.kb.engine.mechanism import Mechanism, Origin, origin_id
 from trainmedic.kb.fences import fence_around
@@ -27,17 +26,11 @@ _MARKS = regex(r"^```[^\n]*\n?|\*\*|`+|^#+\s*|^>\s?", re.MULTILINE)
 
 
 class Citations:
-    """Assigns markers: one for each cited thing, in the order of first use.
+    """Assigns markers: one for each cited thing, in the order of first use."""
 
-    ``given`` are sources that a model was shown: cited by it they keep their markers, and all else gets higher ones, so
-    that none of them changes its meaning.
-    """
-
-    def __init__(self, language: str, given: Sequence[Citation] = ()) -> None:
+    def __init__(self, language: str) -> None:
         self.language = language
         self._found: dict[tuple[str, str], Citation] = {}
-        self._given = {source.marker: source for source in given}
-        self._least = 1 + max(self._given, default=0)
 
     def case(self, case: Case) -> int:
         url = case.sources[0].url if case.sources else None
@@ -59,21 +52,11 @@ class Citations:
 
     def rule_page(self, rule_id: str, title: Text) -> int:
         """The marker of a rule that did not fire."""
-        self.use(marker for marker, source in self._given.items() if (source.kind, source.id) == ("rule", rule_id))
         return self._marker("rule", rule_id, title.get(self.language), None, None)
 
     def place(self, span: Span) -> int:
         name = place(span, self.language)
         return self._marker("input", f"{span.attachment or ''}:{span.line}:{span.column}", name, None, quote(span))
-
-    def use(self, markers: Iterable[int]) -> None:
-        """Cite the given sources with these markers."""
-        for source in (self._given[marker] for marker in markers):
-            self._found[(source.kind, source.id)] = source
-
-    def cite(self, source: Citation) -> int:
-        """The marker of a source that is numbered anew."""
-        return self._marker(source.kind, source.id, source.title, source.url, source.quote)
 
     def all(self) -> tuple[Citation, ...]:
         return tuple(self._found.values())
@@ -81,17 +64,9 @@ class Citations:
     def _marker(self, kind: CitationKind, id: str, title: str, url: str | None, quoted: str | None) -> int:
         key = (kind, id)
         if key not in self._found:
-            number = 1 + max((self._least - 1, *(citation.marker for citation in self._found.values())))
+            number = len(self._found) + 1
             self._found[key] = Citation(marker=number, kind=kind, id=id, title=title, url=url, quote=quoted)
         return self._found[key].marker
-
-
-def with_markers(text: str, replacements: Mapping[int, str]) -> str:
-    """A text with some of its markers replaced, outside of code, where ``x[1]`` is none."""
-    parts = _CODE.split(text)
-    for n in range(0, len(parts), 2):
-        parts[n] = _MARKER.sub(lambda match: replacements.get(int(match[1]), match[0]), parts[n])
-    return "".join(parts)
 
 
 def place(span: Span, language: str) -> str:

@@ -16,7 +16,7 @@ from trainmedic.service.answer.citations import Citations, place, quote, shown_n
 from trainmedic.service.answer.differential import Reasons, Tree
 from trainmedic.service.answer.fix_text import concerning, without_diffs
 from trainmedic.service.answer.messages import messages
-from trainmedic.service.answer.option_names import in_dialect, other_names
+from trainmedic.service.answer.option_names import in_dialect
 from trainmedic.service.answer.refutations import refutations_of
 from trainmedic.service.answer.schema import Section, StatementView
 from trainmedic.service.answer.text import split, word_count
@@ -261,13 +261,6 @@ def _fix_here(case: Case, context: Context, language: str) -> str:
     """A case's fix in the words of the user's framework, without what it says for other releases and frameworks."""
     text = in_dialect(case.section("fix", language), case, context.evidence, language)
     return concerning(text, case, context.evidence)[0]
-
-
-def names(case: Case, context: Context, language: str) -> Sections:
-    """The names of the recommended options in the user's framework, if it spells them differently."""
-    framework, pairs = other_names(case, context.evidence)
-    names = ", ".join(f"`{there}` → `{here}`" for there, here in pairs)
-    return plain("names", messages("names_here", language, framework=framework, names=names) if names else "")
 
 
 def patch(own: Sequence[Finding], context: Context, citations: Citations) -> Sections:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from contextlib import aclosing
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 
 from trainmedic.kb.errors import TrainmedicError
@@ -31,7 +32,9 @@ SHORT = (Relation.ACKNOWLEDGEMENT, Relation.SOLVED)
 class Assistant:
     """Answers questions, by the model if there is one. Belongs to one event loop."""
 
-    def __init__(self, advisor: Advisor, model: ChatModel | None = None) -> None:
+    def __init__(self, advisor: Advisor, model: ChatModel | None = None, *, calibrations: Path | None = None) -> None:
+        """``calibrations`` is the folder with what was measured of models here."""
+        self._calibrations = calibrations
         self.advisor = advisor
         self.model = model
 
@@ -71,7 +74,9 @@ class Assistant:
         judgement: Judgement | None = None
         look = draft.request.mode == "investigate"
         try:
-            async with aclosing(diagnosed(draft, advisor, model, run, investigate=look)) as parts:
+            async with aclosing(
+                diagnosed(draft, advisor, model, run, investigate=look, calibrations=self._calibrations)
+            ) as parts:
                 async for part in parts:
                     if isinstance(part, Judgement):
                         judgement = part

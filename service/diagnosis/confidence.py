@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -62,12 +63,21 @@ def calibration_of(model: str, folder: Path | None = None) -> Calibration:
     name = f"{file_name(model)}.json"
     shipped = files("trainmedic.service.diagnosis").joinpath("calibrations", name)
     for path in (folder / name if folder is not None else None, shipped):
-        if path is not None and path.is_file():
-            bins = json.loads(path.read_text(encoding="utf-8"))["bins"]
-            return Calibration(
-                model=model, bins={key: (right, total) for key, (right, total) in bins.items()}, measured=True
-            )
+        # A file that somebody damaged promises nothing.
+        with suppress(ValueError, KeyError, TypeError, AttributeError, OSError):
+            if path is not None and path.is_file():
+                bins = json.loads(path.read_text(encoding="utf-8"))["bins"]
+                counts = {str(key): (int(right), int(total)) for key, (right, total) in bins.items()}
+                return Calibration(model=model, bins=counts, measured=True)
     return Calibration(model=model)
+
+
+def store(text: str, model: str, folder: Path) -> Path:
+    """Keep what was measured of a model where `calibration_of` finds it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{file_name(model)}.json"
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 def file_name(model: str) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 
 from langchain_core.messages import BaseMessage
@@ -15,7 +16,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import StepView
 from trainmedic.service.answering import Executor
 from trainmedic.service.diagnosis.brief import Brief, brief_of, cost
-from trainmedic.service.diagnosis.confidence import Calibration, calibration_of
+from trainmedic.service.diagnosis.confidence import calibration_of
 from trainmedic.service.diagnosis.form import DiagnosisForm
 from trainmedic.service.diagnosis.investigation import Investigation
 from trainmedic.service.diagnosis.prompt import identities_in, instructions, prompt_of
@@ -48,7 +49,7 @@ class _Consultation:
     model: ChatModel
     run: Executor
     brief: Brief
-    calibration: Calibration | None
+    calibrations: Path | None
     max_tokens: int
     until: float
     usage: Counter[str] = field(default_factory=Counter)
@@ -84,9 +85,12 @@ class _Consultation:
         form = await self.model.structured(
             prompt, DiagnosisForm, max_tokens=self.max_tokens, within_s=self.left_s, usage=self.usage
         )
-        calibration = self.calibration or calibration_of(await self.model.name())
-        pipeline = self.advisor.pipeline
-        return form, await self.run(lambda: prove(form, self.brief, self.draft, pipeline, calibration))
+        name = await self.model.name()
+        return form, await self.run(lambda: self._proved(form, name))
+
+    def _proved(self, form: DiagnosisForm, name: str) -> Proof:
+        calibration = calibration_of(name, self.calibrations)
+        return prove(form, self.brief, self.draft, self.advisor.pipeline, calibration)
 
 
 async def diagnosed(
@@ -96,11 +100,12 @@ async def diagnosed(
     run: Executor,
     *,
     investigate: bool = False,
-    calibration: Calibration | None = None,
+    calibrations: Path | None = None,
 ) -> AsyncGenerator[StepView | Judgement, None]:
     """What the model looks up, if it may ``investigate``, then what it concludes, proved.
 
-    Raises `ModelError`, and what reading the changed files raises.
+    ``calibrations`` is the folder with what was measured of models here. Raises `ModelError`, and what reading the
+    changed files raises.
     """
     until = time.perf_counter() + model.options.timeout_s * (TIMES if investigate else 1)
     limits = await model.limits()
@@ -112,7 +117,7 @@ async def diagnosed(
         model=model,
         run=run,
         brief=await run(lambda: brief_of(draft, room)),
-        calibration=calibration,
+        calibrations=calibrations,
         max_tokens=limits.max_tokens,
         until=until,
     )

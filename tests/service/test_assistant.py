@@ -7,6 +7,7 @@ import json
 import re
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.service.answering import Delta, Draft
 from trainmedic.service.diagnosis.assistant import Assistant
+from trainmedic.service.diagnosis.confidence import store
 from trainmedic.service.dialogue.request import Ask
 
 KTO = INCIDENTS[0]
@@ -183,6 +185,22 @@ def test_a_conversation_goes_on_from_what_the_model_said(advisor: Advisor) -> No
     asked = ask(advisor, request, diagnosis(hypothesis(), reply="It is 5e-7 already."))
     assert "answered (answered): A micro-batch of one class" in asked.prompts[0]
     assert sections_of(asked.answer, "reply") == "It is 5e-7 already."
+
+
+def test_what_was_measured_of_a_model_here_decides_how_sure_its_answers_are(
+    knowledge_advisor: Advisor, tmp_path: Path
+) -> None:
+    store('{"bins": {"high/supported": [99, 100]}}', NAME, tmp_path)
+
+    async def asked(**measured: Any) -> str:
+        with FakeModel(forms=[diagnosis(hypothesis())]) as server:
+            async with chat(server.url) as model:
+                parts = [part async for part in Assistant(knowledge_advisor, model, **measured).stream(about(KTO))]
+        assert isinstance(parts[-1], Answer)
+        return parts[-1].causes[0].confidence
+
+    assert asyncio.run(asked(calibrations=tmp_path)) == "high"
+    assert asyncio.run(asked()) == "medium"
 
 
 # --- an investigation ------------------------------------------------------------------------------------------------

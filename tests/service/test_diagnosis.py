@@ -17,7 +17,7 @@ from trainmedic.kb.model.report import Text
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.diagnosis.brief import Brief, brief_of, cost
-from trainmedic.service.diagnosis.confidence import CAREFUL, Calibration, calibration_of
+from trainmedic.service.diagnosis.confidence import CAREFUL, Calibration, calibration_of, store
 from trainmedic.service.diagnosis.form import DiagnosisForm
 from trainmedic.service.diagnosis.names import names, occurs, visible
 from trainmedic.service.diagnosis.prompt import instructions, prompt_of
@@ -271,8 +271,10 @@ def test_the_probabilities_of_all_hypotheses_are_at_most_one() -> None:
 
 
 def test_a_calibration_measured_here_comes_before_the_one_shipped(tmp_path: Any) -> None:
-    (tmp_path / "my-model-7b.json").write_text('{"bins": {"high/proven": [40, 40]}}', encoding="utf-8")
-    assert calibration_of("My/Model 7B", tmp_path).probability("high/proven") > 0.95
+    store('{"bins": {"high/proven": [40, 40]}}', "My/Model 7B", tmp_path / "calibrations")
+    assert calibration_of("My/Model 7B", tmp_path / "calibrations").probability("high/proven") > 0.95
+    (tmp_path / "calibrations" / "my-model-7b.json").write_text('{"bins": {"high/proven": "all"}}', encoding="utf-8")
+    assert not calibration_of("My/Model 7B", tmp_path / "calibrations").measured
 
 
 # --- names -----------------------------------------------------------------------------------------------------------

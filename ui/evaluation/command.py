@@ -47,7 +47,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--parallel", type=int, default=1, metavar="N", help="with --model: questions asked at once (1)"
     )
     parser.add_argument("--timeout", type=float, default=120.0, metavar="S", help="with --model: of one answer (120)")
-    parser.add_argument("--calibration", type=Path, metavar="FILE", help="with --model: where to store it")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -120,6 +119,8 @@ def _outside(options: argparse.Namespace) -> int:
         return 0
     scorer = Scorer(advisor.knowledge.published)
     if options.model:
+        from trainmedic.service.diagnosis.confidence import store
+        from trainmedic.ui.cli._service import settings_of
         from trainmedic.ui.evaluation.model import Measured, measure
 
         chosen = sampled(incidents, options.sample)
@@ -127,8 +128,8 @@ def _outside(options: argparse.Namespace) -> int:
             measure(chosen, advisor, scorer, options.model, options.timeout, options.parallel)
         )
         sys.stdout.write(measured.table())
-        if options.calibration is not None:
-            options.calibration.write_text(measured.calibration(), encoding="utf-8")
+        path = store(measured.calibration(), measured.model, settings_of(options).calibrations)
+        print(f"{path}: how often {measured.model} was right", file=sys.stderr)
         return 0
     if options.replay:
         from trainmedic.service.advisor import Advisor
