@@ -54,7 +54,7 @@ def answer(brief: Brief) -> DiagnosisForm:
     first = {"candidate": brief.candidates[0].id if brief.candidates else "", "change": "Lower it.", "command": ""}
     return DiagnosisForm.model_validate(
         {
-            **{"reading": "", "verdict": "cause", "confidence": "high", "question": "", "reply": ""},
+            **{"reading": "", "verdict": "cause", "sure": 96, "question": "", "reply": ""},
             "hypotheses": [{**told, **shown, **first, "verify": ""}],
         }
     )

@@ -70,6 +70,6 @@ class DiagnosisForm(Strict):
     reading: Sentences
     verdict: Said
     hypotheses: Annotated[list[HypothesisForm], *_items(3)]
-    confidence: Literal["high", "medium", "low"]
+    sure: Annotated[int, AfterValidator(lambda sure: min(max(sure, 0), 100))]
     question: Line
     reply: Annotated[str, _text(2_000)]

@@ -37,14 +37,14 @@ def prove(form: DiagnosisForm, brief: Brief, draft: Draft, pipeline: Pipeline, c
     """Check a diagnosis against the evidence. Applies its edits in memory and runs all checks again."""
     prover = _Prover(brief, draft, pipeline)
     hypotheses = [prover.hypothesis(each) for each in form.hypotheses]
-    graded = calibration.graded(hypotheses, form.confidence)
+    graded = calibration.graded(hypotheses, form.sure)
     verdict = VERDICTS[form.verdict]
     if verdict in ("answered", "no_fault") and not hypotheses:
         verdict = "need_input"
     judgement = Judgement(
         model=calibration.model,
         verdict=verdict,
-        said=form.confidence,
+        said=form.sure,
         hypotheses=graded,
         reading=visible(form.reading).strip(),
         reply=visible(form.reply).strip(),

@@ -190,7 +190,7 @@ def test_a_conversation_goes_on_from_what_the_model_said(advisor: Advisor) -> No
 def test_what_was_measured_of_a_model_here_decides_how_sure_its_answers_are(
     knowledge_advisor: Advisor, tmp_path: Path
 ) -> None:
-    store('{"bins": {"high/supported": [99, 100]}}', NAME, tmp_path)
+    store('{"bins": {"95/supported": [99, 100]}}', NAME, tmp_path)
 
     async def asked(**measured: Any) -> str:
         with FakeModel(forms=[diagnosis(hypothesis())]) as server:

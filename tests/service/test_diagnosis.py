@@ -37,7 +37,7 @@ def drafted(advisor: Advisor, *files: Attachment, question: str = KTO.en) -> Dra
 
 def filled(**changes: Any) -> DiagnosisForm:
     """A form whose first hypothesis has these fields."""
-    fields: Mapping[str, Any] = {"reading": "", "verdict": "cause", "confidence": "high", "question": "", "reply": ""}
+    fields: Mapping[str, Any] = {"reading": "", "verdict": "cause", "sure": 96, "question": "", "reply": ""}
     return DiagnosisForm.model_validate({**fields, "hypotheses": [hypothesis(**{"lines_for": [], **changes})]})
 
 
@@ -107,7 +107,7 @@ def test_a_brief_keeps_its_size_and_the_user_s_words(knowledge_advisor: Advisor,
     draft = drafted(knowledge_advisor, *KTO.files, log)
     brief = brief_of(draft, tokens)
     assert sum(cost(item.text) for item in brief.lines) <= tokens // 2 + cost(KTO.en)
-    assert brief.lines[0].text == KTO.en.strip()
+    assert brief.lines[-1].text == KTO.en.strip()
     assert cost(prompt_of(draft, brief)[1].content) < 1.6 * max(tokens, 2_500)
 
 
@@ -115,6 +115,19 @@ def test_the_same_question_has_the_same_prompt_and_all_prompts_begin_alike(kto: 
     again = Case(kto.advisor, drafted(kto.advisor))
     assert prompt_of(kto.draft, kto.brief) == prompt_of(again.draft, again.brief)
     assert prompt_of(kto.draft, kto.brief)[0].content == instructions()
+
+
+def test_a_later_turn_begins_as_the_one_before(advisor: Advisor) -> None:
+    prompts = []
+    for question in (KTO.en, "I tried that, the loss is still NaN."):
+        draft = advisor.prepare(Ask(question=question, attachments=KTO.files, conversation_id="c"))
+        prompts.append(prompt_of(draft, brief_of(draft, ROOM))[1].content)
+        advisor.memory.remember(draft.asked, advisor.compose(draft))
+    files, later = (
+        prompt[: prompt.index("# Conversation") if n else prompt.rindex("# <data")] for n, prompt in enumerate(prompts)
+    )
+    assert KTO_COMMAND.splitlines()[0] in files
+    assert later.startswith(files)
 
 
 def test_a_later_turn_tells_what_was_answered_before(advisor: Advisor) -> None:
@@ -250,30 +263,30 @@ def test_a_model_that_was_never_measured_is_never_high() -> None:
     supports: tuple[Support, ...] = ("proven", "supported", "unproven")
     for support in supports:
         hypothesis = Hypothesis(title="t", because="b", support=support)
-        (graded,) = careful.graded([hypothesis], "high")
+        (graded,) = careful.graded([hypothesis], 97)
         assert graded.confidence != "high"
 
 
 def test_high_is_what_was_right_nineteen_times_in_twenty() -> None:
-    measured = Calibration(model="m", bins={"high/proven": (99, 100), "high/supported": (90, 100)})
+    measured = Calibration(model="m", bins={"95/proven": (99, 100), "95/supported": (90, 100)})
     supports: tuple[Support, ...] = ("proven", "supported")
     hypotheses = (Hypothesis(title="t", because="b", support=support) for support in supports)
-    proven, supported = (measured.graded([hypothesis], "high")[0] for hypothesis in hypotheses)
+    proven, supported = (measured.graded([hypothesis], 97)[0] for hypothesis in hypotheses)
     assert (proven.confidence, supported.confidence) == ("high", "medium")
 
 
 def test_the_probabilities_of_all_hypotheses_are_at_most_one() -> None:
     hypotheses = [Hypothesis(title=str(n), because="b", support="supported") for n in range(3)]
-    graded = Calibration(model="m").graded(hypotheses, "high")
+    graded = Calibration(model="m").graded(hypotheses, 97)
     values = [each.probability for each in graded]
     assert values == sorted(values, reverse=True)
     assert sum(values) <= 1.0
 
 
 def test_a_calibration_measured_here_comes_before_the_one_shipped(tmp_path: Any) -> None:
-    store('{"bins": {"high/proven": [40, 40]}}', "My/Model 7B", tmp_path / "calibrations")
-    assert calibration_of("My/Model 7B", tmp_path / "calibrations").probability("high/proven") > 0.95
-    (tmp_path / "calibrations" / "my-model-7b.json").write_text('{"bins": {"high/proven": "all"}}', encoding="utf-8")
+    store('{"bins": {"95/proven": [40, 40]}}', "My/Model 7B", tmp_path / "calibrations")
+    assert calibration_of("My/Model 7B", tmp_path / "calibrations").probability("95/proven") > 0.95
+    (tmp_path / "calibrations" / "my-model-7b.json").write_text('{"bins": {"95/proven": "all"}}', encoding="utf-8")
     assert not calibration_of("My/Model 7B", tmp_path / "calibrations").measured
 
 
