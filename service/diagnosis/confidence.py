@@ -23,7 +23,7 @@ BORROWED = 5
 BANDS = (95, 85, 60, 0)
 """How sure a model says it is, in percent, from … on."""
 CAREFUL: Mapping[str, tuple[int, int]] = MappingProxyType(
-    {"95/proven": (8, 10), "95/supported": (7, 10), "95/unproven": (5, 10), "85/proven": (7, 10), "85/unproven": (5, 10)}
+    {"95/proven": (8, 10), "95/supported": (7, 10), "95/unproven": (5, 10), "85/proven": (7, 10)}
 )
 """Right answers of all, assumed of a model that was never measured: nothing of it is high."""
 
