@@ -81,6 +81,7 @@ def test_the_default_is_a_model_for_a_card_of_24_gb_with_the_context_that_is_use
     assert value(words, "--port") == "8010"
     assert value(words, "--max-model-len") == "8192"
     assert value(words, "--tensor-parallel-size") == "1"
+    assert value(words, "--max-num-seqs") == "64"
     assert "--enable-prefix-caching" in words
     assert json.loads(value(words, "--structured-outputs-config"))["backend"] == "xgrammar"
     assert json.loads(value(words, "--default-chat-template-kwargs")) == {"enable_thinking": False}
