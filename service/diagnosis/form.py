@@ -43,11 +43,15 @@ class Strict(BaseModel):
 
 
 class EditForm(Strict):
-    """One setting in one of the user's files or in the command; an empty ``value`` removes it."""
+    """One setting in one of the user's files or in the command, or else a ``line`` (L7) that ``value`` replaces.
+
+    An empty ``value`` removes it.
+    """
 
     file: Word
     setting: Word
-    value: Word
+    line: Word
+    value: Annotated[str, _text(2_000)]
 
 
 class HypothesisForm(Strict):

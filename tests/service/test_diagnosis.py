@@ -42,7 +42,11 @@ def filled(**changes: Any) -> DiagnosisForm:
 
 
 def edit(setting: str, value: str) -> dict[str, str]:
-    return {"file": "train.sh", "setting": setting, "value": value}
+    return {"file": "train.sh", "setting": setting, "line": "", "value": value}
+
+
+def rewrite(line: str, value: str) -> dict[str, str]:
+    return {"file": "", "setting": "", "line": line, "value": value}
 
 
 class Case:
@@ -193,6 +197,44 @@ def test_an_edit_that_the_framework_would_refuse_is_no_fix_and_the_model_is_told
     assert any("frobnicate_grads" in objection for objection in proof.objections)
 
 
+SCRIPT = """from trl import SFTConfig, SFTTrainer
+def main():
+    config = SFTConfig(output_dir="out", per_device_train_batch_size=2)
+    trainer = SFTTrainer(model="m", args=config)
+    trainer.train()
+"""
+
+
+@pytest.fixture(scope="module")
+def program(knowledge_advisor: Advisor) -> Case:
+    files = (Attachment(name="train.py", content=SCRIPT), Attachment(name="run.log", content="{'loss': 1.0}\n"))
+    return Case(knowledge_advisor, drafted(knowledge_advisor, *files, question="The SFT loss of TRL is nan."))
+
+
+def test_a_line_of_a_program_is_replaced_at_its_indentation(program: Case) -> None:
+    line = program.line("trainer = SFTTrainer")
+    first = program.first(edits=[rewrite(line, 'trainer = SFTTrainer(model="m", args=config)\ntrainer.model.float()')])
+    assert first.trial is not None
+    assert "+    trainer.model.float()\n" in first.trial.patch
+    assert program.first(edits=[rewrite(program.line("trainer.train()"), "")]).trial.patch.count("\n-") == 1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "why"),
+    [
+        ("trainer = SFTTrainer", "trainer = SFTTrainer(", "could not be read"),
+        ("{'loss': 1.0}", "{'loss': 0.5}", "no line of a configuration"),
+        ("The SFT loss", "The loss is fine.", "no line of a configuration"),
+    ],
+)
+def test_what_cannot_be_read_any_more_or_is_no_program_is_not_edited(
+    program: Case, text: str, value: str, why: str
+) -> None:
+    first = program.first(edits=[rewrite(program.line(text), value)])
+    assert first.trial is None
+    assert why in first.refused[0][1]
+
+
 def test_a_candidate_that_the_evidence_excludes_is_handed_back_and_its_words_stay(knowledge_advisor: Advisor) -> None:
     pinned = Attachment(name="pip.txt", content="openrlhf==0.3.8\n")
     command = Attachment(name="train.sh", content=KTO_COMMAND.replace(" \\\n   --vanilla_loss", ""))
@@ -268,7 +310,7 @@ def test_a_model_that_was_never_measured_is_never_high() -> None:
 
 
 def test_high_is_what_was_right_nineteen_times_in_twenty() -> None:
-    measured = Calibration(model="m", bins={"95/proven": (99, 100), "95/supported": (90, 100)})
+    measured = Calibration(model="m", bins={"90/proven": (99, 100), "90/supported": (90, 100)})
     supports: tuple[Support, ...] = ("proven", "supported")
     hypotheses = (Hypothesis(title="t", because="b", support=support) for support in supports)
     proven, supported = (measured.graded([hypothesis], 97)[0] for hypothesis in hypotheses)
@@ -284,9 +326,9 @@ def test_the_probabilities_of_all_hypotheses_are_at_most_one() -> None:
 
 
 def test_a_calibration_measured_here_comes_before_the_one_shipped(tmp_path: Any) -> None:
-    store('{"bins": {"95/proven": [40, 40]}}', "My/Model 7B", tmp_path / "calibrations")
-    assert calibration_of("My/Model 7B", tmp_path / "calibrations").probability("95/proven") > 0.95
-    (tmp_path / "calibrations" / "my-model-7b.json").write_text('{"bins": {"95/proven": "all"}}', encoding="utf-8")
+    store('{"bins": {"90/proven": [40, 40]}}', "My/Model 7B", tmp_path / "calibrations")
+    assert calibration_of("My/Model 7B", tmp_path / "calibrations").probability("90/proven") > 0.95
+    (tmp_path / "calibrations" / "my-model-7b.json").write_text('{"bins": {"90/proven": "all"}}', encoding="utf-8")
     assert not calibration_of("My/Model 7B", tmp_path / "calibrations").measured
 
 
