@@ -165,12 +165,11 @@ class _Prover:
 
     def _is_edited(self, line: Line) -> bool:
         """Whether a line belongs to a configuration, a command or a program, which people edit."""
-        kinds = {
-            region.kind
-            for region in self.draft.context.evidence.regions
-            if region.source == line.source and region.start_line <= line.number <= region.end_line
-        }
-        return bool(kinds & _WRITTEN) or (not kinds and line.source is not None and line.source.endswith(".py"))
+        regions = [region for region in self.draft.context.evidence.regions if region.source == line.source]
+        kinds = {region.kind for region in regions if region.start_line <= line.number <= region.end_line}
+        if kinds or line.source is None:
+            return bool(kinds & _WRITTEN)
+        return line.source.endswith(".py") or any(region.kind in _WRITTEN for region in regions)
 
     def _support(self, hypothesis: Hypothesis) -> Support:
         if any(self._proofs(hypothesis)):
