@@ -103,8 +103,9 @@ def write(all_rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def main() -> None:
-    from tests.conftest import load_knowledge, parse
+    from trainmedic.kb.parse.pipeline import parse
     from trainmedic.service.settings import Settings
+    from trainmedic.ui.loading import load_knowledge
 
     known = incidents()
     with tempfile.TemporaryDirectory() as folder:
