@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -39,21 +38,6 @@ def test_nothing_is_fetched_unless_it_is_allowed(tmp_path: Path, published: str,
         sources.open("tiny", "1.1")
     assert caught.value.hint is not None
     assert "trainmedic kb sources fetch tiny==1.1" in caught.value.hint
-
-
-def test_two_releases_share_the_files_that_did_not_change(tmp_path: Path) -> None:
-    sources = Sources(tmp_path / "store", "off")
-    big = {f"tiny/part{number}.py": Random(number).randbytes(2000).hex().encode() for number in range(20)}
-    sources.read(wheel(tmp_path, {**CODE, **big}))
-    before = _size(tmp_path / "store")
-    sources.read(wheel(tmp_path, {**CODE, **big, "tiny/new.py": b"1\n"}, version="1.1"))
-    assert _size(tmp_path / "store") - before < before / 2
-    assert len(sources.open("tiny", "1.0").paths()) == 22
-    assert len(sources.open("tiny", "1.1").paths()) == 23
-
-
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def test_a_missing_file_is_said_with_the_nearest_that_is_there(tmp_path: Path) -> None:
