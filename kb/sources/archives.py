@@ -8,7 +8,7 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
@@ -22,6 +22,7 @@ from trainmedic.kb.sources.selection import (
     checked_name,
     in_project,
     in_wheel,
+    suffix_of,
 )
 from trainmedic.kb.sources.tree import SourceTree, tree_of
 
@@ -89,7 +90,7 @@ def _zip_members(archive: ZipFile) -> dict[str, ZipInfo]:
         # A link is not followed: what it means is not in the archive, or is there under its own name.
         if info.is_dir() or stat.S_ISLNK(info.external_attr >> 16):
             continue
-        if name in members and PurePosixPath(name).suffix in LARGEST:
+        if name in members and suffix_of(name) in LARGEST:
             raise SourceError(f"the archive has {name} twice", hint=UNSAFE)
         members[name] = info
     return members
@@ -98,7 +99,7 @@ def _zip_members(archive: ZipFile) -> dict[str, ZipInfo]:
 def _zip_contents(archive: ZipFile, members: Mapping[str, ZipInfo], chosen: Mapping[str, str]) -> dict[str, bytes]:
     budget, contents = Budget(), {}
     for path, name in chosen.items():
-        info, most = members[name], LARGEST[PurePosixPath(path).suffix]
+        info, most = members[name], LARGEST[suffix_of(path)]
         if info.file_size <= most:
             contents[path] = _zip_bytes(archive, info, most)
             budget.take(len(contents[path]))
@@ -137,7 +138,7 @@ def _tar_contents(path: Path) -> dict[str, bytes]:
             name = checked_name(info.name)
             if info.ischr() or info.isblk() or info.isfifo():
                 raise SourceError(f"the archive has a device: {name}", hint=UNSAFE)
-            most = LARGEST.get(PurePosixPath(name).suffix, 0)
+            most = LARGEST.get(suffix_of(name), 0)
             if name.endswith(".egg-info/top_level.txt"):
                 most = _LARGEST_HEADER
             # Links are not followed, see above.

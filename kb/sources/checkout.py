@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from trainmedic.kb.errors import InvalidRequest, SourceError
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.sources.selection import LARGEST, Budget, canonical, checked_name, in_project, parsed
+from trainmedic.kb.sources.selection import LARGEST, Budget, canonical, checked_name, in_project, parsed, suffix_of
 from trainmedic.kb.sources.tree import SourceTree, tree_of
 
 # A repository may be set up to run programs: monitors, and the transport of a partial clone.
@@ -33,9 +33,7 @@ def checkout_tree(folder: Path, tag: str, package: str, version: str, *, below: 
             sizes[checked_name(name)] = (blob, int(bytes_))
     top = f"{below.strip('/')}/" if below else ""
     chosen = {
-        path: sizes[name]
-        for path, name in in_project(sizes, top).items()
-        if sizes[name][1] <= LARGEST[PurePosixPath(path).suffix]
+        path: sizes[name] for path, name in in_project(sizes, top).items() if sizes[name][1] <= LARGEST[suffix_of(path)]
     }
     budget = Budget()
     for _, size in chosen.values():

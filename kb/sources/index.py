@@ -19,7 +19,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from trainmedic.kb.errors import InvalidRequest, NotFound, SourceError
 from trainmedic.kb.sources.archives import LARGEST_ARCHIVE, archive_tree, file_release
 from trainmedic.kb.sources.download import Client
-from trainmedic.kb.sources.pip_configuration import PipConfiguration, pip_configuration
+from trainmedic.kb.sources.pip_configuration import PipConfiguration
 from trainmedic.kb.sources.selection import canonical, parsed, same_release
 from trainmedic.kb.sources.tree import SourceTree
 
@@ -69,18 +69,6 @@ class Index:
         self._client = Client(configuration)
         self._listed: dict[str, tuple[File, ...]] = {}
 
-    @classmethod
-    def of_pip(cls, url: str = "") -> Index:
-        """The index at ``url``, else those of the user's configuration of pip."""
-        found = pip_configuration()
-        if not url:
-            return cls(found)
-        return cls(
-            PipConfiguration(
-                indexes=(url,), certificates=found.certificates, proxy=found.proxy, timeout_s=found.timeout_s
-            )
-        )
-
     def releases(self, package: str) -> Sequence[Release]:
         """All releases, newest last. Raises `NotFound` and `SourceError`."""
         files: dict[str, list[File]] = {}
@@ -122,7 +110,9 @@ class Index:
 
     def _asked(self, package: str) -> Iterator[File]:
         if not self._configuration.indexes and not self._configuration.find_links:
-            raise SourceError("no package index is known", hint="set TRAINMEDIC_SOURCES_INDEX, or index-url of pip")
+            raise SourceError(
+                "no package index is known", hint="set index-url of pip: pip config set global.index-url URL"
+            )
         for index in self._configuration.indexes:
             url = f"{index.rstrip('/')}/{package}/"
             with suppress(NotFound):

@@ -8,14 +8,15 @@ import csv
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from trainmedic.kb.errors import InvalidRequest, SourceError
-from trainmedic.kb.sources.selection import LARGEST, Budget, canonical, in_project, in_wheel
+from trainmedic.kb.sources.selection import LARGEST, Budget, canonical, in_project, in_wheel, suffix_of
 from trainmedic.kb.sources.tree import SourceTree, tree_digest
 
 _LARGEST_TABLE = 32 * 1024 * 1024
@@ -48,29 +49,28 @@ class Installed:
             read=lambda path: _content(files[path][0]),
         )
 
-    def _recorded(self) -> dict[str, tuple[Path, str]]:
+    def _recorded(self) -> dict[str, tuple[str, str]]:
         """The files of RECORD. Its digest of a file is used unless the file was changed since."""
         record = self.folder / "RECORD"
         rows = {row[0]: row for row in csv.reader(_text(record).splitlines()) if len(row) == 3}
         below = self.folder.parent
         chosen = in_wheel(name for name in rows if ".." not in name.split("/") and not name.startswith("/"))
         written = record.stat().st_mtime_ns if chosen else 0
-        found: dict[str, tuple[Path, str]] = {}
-        for path, name in _bounded((path, below / name) for path, name in chosen.items()):
+        found: dict[str, tuple[str, str]] = {}
+        for path, file, state in _bounded((path, f"{below}/{name}") for path, name in chosen.items()):
             _, stated, size = rows[chosen[path]]
-            state = name.stat()
             same = stated.startswith("sha256=") and str(state.st_size) == size and state.st_mtime_ns <= written
-            found[path] = (name, _hexadecimal(stated) if same else "")
+            found[path] = (file, _hexadecimal(stated) if same else "")
         return found
 
-    def _listed(self) -> dict[str, tuple[Path, str]]:
+    def _listed(self) -> dict[str, tuple[str, str]]:
         """The packages of ``top_level.txt``, where a packager left RECORD out."""
         tops = _text(self.folder / "top_level.txt").split() or [self.package.replace("-", "_")]
         below = self.folder.parent
-        mapping = {top: below / top for top in tops if PurePosixPath(top).name == top}
+        mapping = {top: below / top for top in tops if top.isidentifier()}
         return _mapped(mapping)
 
-    def _editable(self) -> dict[str, tuple[Path, str]]:
+    def _editable(self) -> dict[str, tuple[str, str]]:
         """The code where an editable installation says it is."""
         origin = _json(self.folder / "direct_url.json")
         about = origin.get("dir_info")
@@ -89,9 +89,9 @@ class Installed:
             if name.endswith(".pth") and "/" not in name:
                 folders = [folder for folder in pth_folders(self.folder.parent / name)] or folders
         tops = frozenset(_text(self.folder / "top_level.txt").split())
-        names = {name: folder / name for folder in folders for name in _walk(folder)}
+        names = {name: f"{folder}/{name}" for folder in folders for name in _walk(folder)}
         chosen = in_project(names, roots=tops)
-        return {path: (file, "") for path, file in _bounded((path, names[name]) for path, name in chosen.items())}
+        return _changing((path, names[name]) for path, name in chosen.items())
 
 
 def distributions(search: Iterable[Path]) -> Iterator[Installed]:
@@ -130,8 +130,6 @@ def site_packages(interpreter: Path) -> tuple[Path, ...]:
     for folder in tuple(found):
         for pth in sorted(folder.glob("*.pth")):
             found += pth_folders(pth)
-    if not found:
-        raise InvalidRequest(f"{interpreter} has no packages", hint="name the interpreter of an environment")
     return tuple(dict.fromkeys(found))
 
 
@@ -154,16 +152,21 @@ def _finder_mapping(text: str) -> dict[str, Path]:
     return {}
 
 
-def _mapped(mapping: Mapping[str, Path]) -> dict[str, tuple[Path, str]]:
+def _mapped(mapping: Mapping[str, Path]) -> dict[str, tuple[str, str]]:
     """The code of packages and modules by where each is."""
-    names: dict[str, Path] = {}
+    names: dict[str, str] = {}
     for top, place in mapping.items():
         if place.is_dir():
-            names |= {f"{top}/{name}": place / name for name in _walk(place)}
+            names |= {f"{top}/{name}": f"{place}/{name}" for name in _walk(place)}
         elif place.with_suffix(".py").is_file():
-            names[f"{top}.py"] = place.with_suffix(".py")
+            names[f"{top}.py"] = str(place.with_suffix(".py"))
     chosen = in_wheel(names)
-    return {path: (file, "") for path, file in _bounded((path, names[name]) for path, name in chosen.items())}
+    return _changing((path, names[name]) for path, name in chosen.items())
+
+
+def _changing(files: Iterable[tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """Files whose digests nobody keeps."""
+    return {path: (file, "") for path, file, _ in _bounded(files)}
 
 
 def _walk(folder: Path) -> Iterator[str]:
@@ -171,31 +174,31 @@ def _walk(folder: Path) -> Iterator[str]:
     for here, inner, names in os.walk(folder):
         inner[:] = sorted(name for name in inner if not name.startswith(".") and name != "node_modules")
         start = Path(here).relative_to(folder)
-        yield from ((start / name).as_posix() for name in sorted(names) if PurePosixPath(name).suffix in LARGEST)
+        yield from ((start / name).as_posix() for name in sorted(names) if suffix_of(name) in LARGEST)
 
 
-def _bounded(files: Iterable[tuple[str, Path]]) -> Iterator[tuple[str, Path]]:
+def _bounded(files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, os.stat_result]]:
     """The files that exist and are not too large."""
     budget = Budget()
     for path, file in files:
         try:
-            size = file.stat().st_size
+            state = os.stat(file)
         except OSError:
             continue
-        if file.is_file() and size <= LARGEST[PurePosixPath(path).suffix]:
-            budget.take(size)
-            yield path, file
+        if stat.S_ISREG(state.st_mode) and state.st_size <= LARGEST[suffix_of(file)]:
+            budget.take(state.st_size)
+            yield path, file, state
 
 
-def _content(file: Path) -> bytes:
+def _content(file: str) -> bytes:
     try:
-        with file.open("rb") as stream:
-            return stream.read(LARGEST[file.suffix])
+        with open(file, "rb") as stream:
+            return stream.read(LARGEST[suffix_of(file)])
     except OSError as error:
         raise SourceError(f"{file} cannot be read ({error.strerror})", hint="install the package again") from error
 
 
-def _digest(file: Path) -> str:
+def _digest(file: str) -> str:
     return hashlib.sha256(_content(file)).hexdigest()
 
 

@@ -196,7 +196,7 @@ def _split(text: str) -> list[str]:
 
 @lru_cache(maxsize=32)
 def _defined(text: str) -> dict[str, tuple[int, int]]:
-    """The lines of every definition by its dotted name: of several the last, as for Python; of assignments the first."""
+    """The lines of each definition by its dotted name; of several the last, as for Python, of assignments the first."""
     try:
         module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

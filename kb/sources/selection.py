@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import PurePosixPath
 
 from packaging.utils import InvalidName, canonicalize_name, canonicalize_version
 from packaging.version import InvalidVersion, Version
@@ -35,6 +35,11 @@ _NOT_AT_TOP = frozenset(
 _BUILD_MODULES = frozenset({"setup.py", "conftest.py", "noxfile.py", "tasks.py", "versioneer.py"})
 _DATA_FOLDER = regex(r"[^/]+\.data/(?:purelib|platlib)/")
 """Where a wheel may keep what is installed like its other files."""
+
+
+def suffix_of(path: str) -> str:
+    """As `PurePath.suffix`, which takes a millisecond for a hundred files."""
+    return os.path.splitext(path)[1]
 
 
 def canonical(package: str) -> str:
@@ -108,7 +113,7 @@ def in_project(names: Collection[str], top: str = "", roots: Collection[str] = (
 
 
 def _place(found: dict[str, str], path: str, name: str) -> None:
-    if PurePosixPath(path).suffix not in LARGEST:
+    if suffix_of(path) not in LARGEST:
         return
     parts = path.split("/")
     if any(part in _NEVER or part.startswith(".") or part.endswith((".dist-info", ".data")) for part in parts[:-1]):

@@ -12,6 +12,7 @@ from trainmedic.kb.errors import Forbidden, NotFound
 from trainmedic.kb.sources.archives import archive_tree
 from trainmedic.kb.sources.index import Index, Release
 from trainmedic.kb.sources.installed import Installed, distributions, site_packages
+from trainmedic.kb.sources.pip_configuration import pip_configuration
 from trainmedic.kb.sources.selection import canonical, parsed, same_release
 from trainmedic.kb.sources.store import Store
 from trainmedic.kb.sources.tree import SourceTree
@@ -25,36 +26,36 @@ _ALLOW = "TRAINMEDIC_SOURCES=index"
 class Sources:
     """The source of releases.
 
-    ``index_url`` is by default what pip is configured for, ``python`` the interpreter that runs this.
+    ``environments`` (folders or interpreters) are looked at before the one that runs this.
     """
 
-    def __init__(
-        self, folder: Path, mode: Mode = "installed", *, index_url: str = "", python: Path | None = None
-    ) -> None:
+    def __init__(self, folder: Path, mode: Mode = "installed", *, environments: Sequence[Path] = ()) -> None:
         self.store = Store(folder)
         self.mode = mode
-        self._index_url = index_url
-        self._python = python
+        self._environments = environments
 
     @cached_property
-    def installed(self) -> dict[str, Installed]:
-        """The packages of the environment, by name."""
-        if self.mode == "off":
-            return {}
-        search = site_packages(self._python) if self._python else tuple(map(Path, filter(None, sys.path)))
-        return {found.package: found for found in distributions(search)}
+    def installed(self) -> Mapping[str, Sequence[Installed]]:
+        """The packages of the environments, by name."""
+        found: dict[str, list[Installed]] = {}
+        if self.mode != "off":
+            places = [site_packages(environment) for environment in self._environments]
+            for search in (*places, tuple(map(Path, filter(None, sys.path)))):
+                for each in distributions(search):
+                    found.setdefault(each.package, []).append(each)
+        return found
 
     @cached_property
     def index(self) -> Index:
-        return Index.of_pip(self._index_url)
+        return Index(pip_configuration())
 
     def open(self, package: str, version: str) -> SourceTree:
         """The source of a release. Raises `NotFound`, and `SourceError` if it cannot be had."""
         package, wanted = canonical(package), parsed(version)
-        here = self.installed.get(package)
-        tree = here.tree() if here and same_release(version, here.version) else None
-        if tree:
-            return tree
+        for here in self.installed.get(package, ()):
+            tree = here.tree() if same_release(version, here.version) else None
+            if tree:
+                return tree
         try:
             return self.store.open(package, version)
         except NotFound:
@@ -70,13 +71,10 @@ class Sources:
 
     def here(self, package: str) -> SourceTree:
         """What is installed of a package. Raises `NotFound`."""
-        found = self.installed.get(canonical(package))
-        tree = found.tree() if found else None
-        if tree is None:
-            raise NotFound(
-                f"{package} is not installed here", hint="TRAINMEDIC_SOURCES_PYTHON names another interpreter"
-            )
-        return tree
+        for found in self.installed.get(canonical(package), ()):
+            if tree := found.tree():
+                return tree
+        raise NotFound(f"{package} is not installed here", hint="activate the environment that has it")
 
     def newest(self, package: str) -> str:
         """The newest published release that is neither a pre-release nor withdrawn. Raises `NotFound`."""
@@ -96,7 +94,7 @@ class Sources:
         found = {
             pack.version: Release(version=pack.version, released=pack.released) for pack in self.store.releases(package)
         }
-        if here := self.installed.get(package):
+        for here in self.installed.get(package, ()):
             found.setdefault(here.version, Release(version=here.version))
         if self.mode == "index":
             found |= {release.version: release for release in self.index.releases(package)}

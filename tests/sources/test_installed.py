@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.sources.archives import CODE, wheel
-from trainmedic.kb.errors import InvalidRequest, NotFound
+from trainmedic.kb.errors import NotFound
 from trainmedic.kb.sources.archives import archive_tree
 from trainmedic.kb.sources.installed import Installed, distributions, site_packages
 from trainmedic.kb.sources.sources import Sources
@@ -72,11 +72,11 @@ def test_a_change_on_disk_is_what_counts(site: Path, tmp_path: Path) -> None:
 
 def test_what_is_installed_is_read_before_what_is_stored_if_it_is_that_release(site: Path, tmp_path: Path) -> None:
     install(site, version="1.0+cu121")
-    sources = Sources(tmp_path / "store", python=site.parents[2] / "bin" / "python")
+    sources = Sources(tmp_path / "store", environments=[site.parents[2] / "bin" / "python"])
     sources.read(wheel(tmp_path))
     sources.read(wheel(tmp_path, version="1.1"))
     assert [sources.open("tiny", version).origin for version in ("1.0", "1.1")] == ["installed", "wheel"]
-    assert Sources(tmp_path / "store", "off", python=site.parents[2]).open("tiny", "1.0").origin == "wheel"
+    assert Sources(tmp_path / "store", "off", environments=[site.parents[2]]).open("tiny", "1.0").origin == "wheel"
     assert [each.version for each in sources.versions("tiny")] == ["1.0", "1.0+cu121", "1.1"]
 
 
@@ -93,7 +93,7 @@ def test_record_does_not_lead_out_of_the_environment(site: Path, tmp_path: Path)
 def test_without_record_the_top_level_packages_are_read(site: Path) -> None:
     about = install(site)
     (about / "RECORD").unlink()
-    put(about / "top_level.txt", b"tiny\n../..\n")
+    put(about / "top_level.txt", b"tiny\n../..\n..\n")
     tree = found(site).tree()
     assert tree is not None
     assert tree.paths() == tuple(CODE)
@@ -147,9 +147,8 @@ def test_a_pth_file_adds_folders_and_its_code_is_not_run(site: Path, tmp_path: P
     assert found(site).folder.parent == other
 
 
-def test_a_folder_that_is_no_environment_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest):
-        site_packages(tmp_path)
+def test_a_folder_that_is_no_environment_has_no_packages(tmp_path: Path) -> None:
+    assert site_packages(tmp_path) == ()
     with pytest.raises(NotFound, match="not installed"):
         Sources(tmp_path).here("tiny-that-nobody-has")
 
