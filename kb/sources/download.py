@@ -50,7 +50,7 @@ class Client:
         self._opener: OpenerDirector | None = None
         urls = (*configuration.indexes, *configuration.find_links)
         parts = [urlsplit(url) for url in urls if "@" in url]
-        self._passwords = {part.hostname: _basic(part) for part in parts if part.username}
+        self._passwords = {_site(part): _basic(part) for part in parts if part.username}
 
     def get(self, url: str, *, accept: str, most: int) -> Page:
         """A page. Raises `NotFound` and `SourceError`."""
@@ -72,7 +72,7 @@ class Client:
                 target.write(piece)
 
             if urlsplit(url).scheme == "file":
-                with _local(url).open("rb") as source:
+                with local_path(url).open("rb") as source:
                     _copy(source, keep, most, path.name)
             else:
                 with self._opened(url, "*/*") as response:
@@ -89,8 +89,8 @@ class Client:
         # The encoding is asked for as it is: what unpacks on the way has no bound.
         headers = {"Accept": accept, "Accept-Encoding": "identity", "User-Agent": "trainmedic"}
         parts = _checked(url)
-        if parts.hostname in self._passwords:
-            headers["Authorization"] = self._passwords[parts.hostname]
+        if _site(parts) in self._passwords:
+            headers["Authorization"] = self._passwords[_site(parts)]
         request = Request(_bare(parts), headers=headers)
         try:
             with self._connected().open(request, timeout=self._configuration.timeout_s) as response:
@@ -137,7 +137,7 @@ class _Redirects(HTTPRedirectHandler):
         if old.scheme == "https" and new.scheme != "https":
             raise SourceError(f"{old.hostname} redirects to {new.scheme}, which anybody can change", hint=_HTTPS)
         found = super().redirect_request(req, fp, code, msg, headers, newurl)
-        if found is not None and (old.hostname, old.port) != (new.hostname, new.port):
+        if found is not None and _site(old) != _site(new):
             found.remove_header("Authorization")
         return found
 
@@ -158,6 +158,11 @@ def _is_here(host: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _site(parts: SplitResult) -> tuple[str, str | None, int | None]:
+    """Who gets a password."""
+    return parts.scheme, parts.hostname, parts.port
 
 
 def _host(url: str) -> str:
@@ -185,12 +190,13 @@ def _copy(source: IO[bytes], keep: Callable[[bytes], object], most: int, name: s
         keep(piece)
 
 
-def _local(url: str) -> Path:
+def local_path(url: str) -> Path:
+    """The path of a file: address."""
     return Path(url2pathname(unquote(urlsplit(url).path)))
 
 
 def _local_page(url: str, most: int) -> bytes:
-    path = _local(url)
+    path = local_path(url)
     page = path / "index.html" if path.is_dir() else path
     if not page.is_file():
         raise NotFound(f"{page.parent} does not have it")

@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 from trainmedic.kb.errors import InvalidRequest, SourceError
-from trainmedic.kb.sources.selection import LARGEST, Budget, canonical, in_project, in_wheel, suffix_of
+from trainmedic.kb.sources.selection import LARGEST, Budget, canonical, in_project, in_wheel, parsed, suffix_of
 from trainmedic.kb.sources.tree import SourceTree, tree_digest
 
 _LARGEST_TABLE = 32 * 1024 * 1024
@@ -35,7 +34,10 @@ class Installed:
 
     def tree(self) -> SourceTree | None:
         """Its code; None if it has none that can be found."""
-        files = dict(self._editable() or self._recorded() or self._listed())
+        if not self.folder.is_dir():  # removed, or replaced by another release
+            return None
+        project = self._project()
+        files = self._editable(project) if project else self._recorded() or self._listed()
         digests = {path: digest or _digest(file) for path, (file, digest) in sorted(files.items())}
         if not digests:
             return None
@@ -70,13 +72,15 @@ class Installed:
         mapping = {top: below / top for top in tops if top.isidentifier()}
         return _mapped(mapping)
 
-    def _editable(self) -> dict[str, tuple[str, str]]:
-        """The code where an editable installation says it is."""
+    def _project(self) -> Path | None:
+        """The folder that is installed to be edited, if it is."""
         origin = _json(self.folder / "direct_url.json")
         about = origin.get("dir_info")
-        if not isinstance(about, dict) or not about.get("editable"):
-            return {}
-        project = Path(url2pathname(unquote(urlsplit(str(origin.get("url", ""))).path)))
+        editable = isinstance(about, dict) and about.get("editable")
+        return _folder(str(origin.get("url", ""))) if editable else None
+
+    def _editable(self, project: Path) -> dict[str, tuple[str, str]]:
+        """The code where an editable installation says it is."""
         rows = [row[0] for row in csv.reader(_text(self.folder / "RECORD").splitlines()) if row]
         mapping: dict[str, Path] = {}
         for name in rows:
@@ -105,7 +109,7 @@ def distributions(search: Iterable[Path]) -> Iterator[Installed]:
         for name in names:
             package, _, version = name.removesuffix(".dist-info").rpartition("-")
             try:
-                package = canonical(package)
+                package, version = canonical(package), str(parsed(version))
             except InvalidRequest:
                 continue
             if package not in seen:
@@ -138,6 +142,12 @@ def pth_folders(path: Path) -> list[Path]:
     lines = (line.strip() for line in _text(path).splitlines()[:_MOST_LINES])
     folders = (path.parent / line for line in lines if line and not line.startswith(("#", "import ", "import\t")))
     return [folder for folder in folders if folder.is_dir()]
+
+
+def _folder(url: str) -> Path:
+    """The folder of a file: address. `urllib.request` would tell, and takes longest of all to load."""
+    path = unquote(urlsplit(url).path)
+    return Path(path.lstrip("/") if os.name == "nt" else path)
 
 
 def _finder_mapping(text: str) -> dict[str, Path]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 from trainmedic.kb.errors import Forbidden, NotFound
-from trainmedic.kb.sources.archives import archive_tree
-from trainmedic.kb.sources.index import Index, Release
 from trainmedic.kb.sources.installed import Installed, distributions, site_packages
-from trainmedic.kb.sources.pip_configuration import pip_configuration
 from trainmedic.kb.sources.selection import canonical, parsed, same_release
 from trainmedic.kb.sources.store import Store
-from trainmedic.kb.sources.tree import SourceTree
+from trainmedic.kb.sources.tree import Release, SourceTree
 
 Mode = Literal["installed", "index", "off"]
 """What may be read: the packages of this machine, also those of the index, or only what is stored."""
@@ -23,15 +20,36 @@ MODES: Mapping[str, Mode] = {mode: mode for mode in get_args(Mode)}
 _ALLOW = "TRAINMEDIC_SOURCES=index"
 
 
+class Published(Protocol):
+    """A package index."""
+
+    def releases(self, package: str) -> Sequence[Release]:
+        """All releases, newest last."""
+        ...
+
+    def fetch(self, package: str, version: str) -> SourceTree:
+        """The code of one."""
+        ...
+
+
 class Sources:
     """The source of releases.
 
-    ``environments`` (folders or interpreters) are looked at before the one that runs this.
+    ``index`` is only called for what may be fetched: what asks an index takes long to load. ``environments``, folders
+    or interpreters, are looked at before the one that runs this.
     """
 
-    def __init__(self, folder: Path, mode: Mode = "installed", *, environments: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        mode: Mode = "installed",
+        *,
+        index: Callable[[], Published],
+        environments: Sequence[Path] = (),
+    ) -> None:
         self.store = Store(folder)
         self.mode = mode
+        self._index = index
         self._environments = environments
 
     @cached_property
@@ -46,8 +64,8 @@ class Sources:
         return found
 
     @cached_property
-    def index(self) -> Index:
-        return Index(pip_configuration())
+    def index(self) -> Published:
+        return self._index()
 
     def open(self, package: str, version: str) -> SourceTree:
         """The source of a release. Raises `NotFound`, and `SourceError` if it cannot be had."""
@@ -83,10 +101,6 @@ class Sources:
         if not usable:
             raise NotFound(f"{package} has no final release", hint=f"name one: {package}==VERSION")
         return usable[-1]
-
-    def read(self, archive: Path) -> SourceTree:
-        """Store the code of a wheel or sdist of this machine."""
-        return self.store.add(archive_tree(archive))
 
     def versions(self, package: str) -> Sequence[Release]:
         """The releases that can be opened, newest last: of the index if it may be asked."""

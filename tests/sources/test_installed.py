@@ -16,6 +16,7 @@ import pytest
 from tests.sources.archives import CODE, wheel
 from trainmedic.kb.errors import NotFound
 from trainmedic.kb.sources.archives import archive_tree
+from trainmedic.kb.sources.index import index_of_pip
 from trainmedic.kb.sources.installed import Installed, distributions, site_packages
 from trainmedic.kb.sources.sources import Sources
 
@@ -72,11 +73,16 @@ def test_a_change_on_disk_is_what_counts(site: Path, tmp_path: Path) -> None:
 
 def test_what_is_installed_is_read_before_what_is_stored_if_it_is_that_release(site: Path, tmp_path: Path) -> None:
     install(site, version="1.0+cu121")
-    sources = Sources(tmp_path / "store", environments=[site.parents[2] / "bin" / "python"])
-    sources.read(wheel(tmp_path))
-    sources.read(wheel(tmp_path, version="1.1"))
+    sources = Sources(tmp_path / "store", index=index_of_pip, environments=[site.parents[2] / "bin" / "python"])
+    sources.store.add(archive_tree(wheel(tmp_path)))
+    sources.store.add(archive_tree(wheel(tmp_path, version="1.1")))
     assert [sources.open("tiny", version).origin for version in ("1.0", "1.1")] == ["installed", "wheel"]
-    assert Sources(tmp_path / "store", "off", environments=[site.parents[2]]).open("tiny", "1.0").origin == "wheel"
+    assert (
+        Sources(tmp_path / "store", "off", index=index_of_pip, environments=[site.parents[2]])
+        .open("tiny", "1.0")
+        .origin
+        == "wheel"
+    )
     assert [each.version for each in sources.versions("tiny")] == ["1.0", "1.0+cu121", "1.1"]
 
 
@@ -129,8 +135,18 @@ def edit(site: Path, project: Path, files: Mapping[str, str]) -> None:
     put(about / "direct_url.json", json.dumps({"url": project.as_uri(), "dir_info": {"editable": True}}).encode())
 
 
+def test_what_is_gone_or_replaced_is_not_installed(site: Path, tmp_path: Path) -> None:
+    edit(site, tmp_path / "gone", {"_tiny.pth": f"{tmp_path}/gone\n", "__editable___tiny_1_0_finder.py": ""})
+    assert found(site).tree() is None
+    about = install(site, name="other")
+    before = found(site, "other")
+    about.rename(site / "other-2.0.dist-info")
+    assert before.tree() is None
+
+
 def test_packages_of_the_environment_below_count_only_if_they_are_seen(site: Path, tmp_path: Path) -> None:
     install(site)
+    (site / "odd-unknown.dist-info").mkdir()
     venv = tmp_path / "venv"
     put(venv / "pyvenv.cfg", f"home = {tmp_path}/env/bin\ninclude-system-site-packages = true\n".encode())
     (venv / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
@@ -150,7 +166,7 @@ def test_a_pth_file_adds_folders_and_its_code_is_not_run(site: Path, tmp_path: P
 def test_a_folder_that_is_no_environment_has_no_packages(tmp_path: Path) -> None:
     assert site_packages(tmp_path) == ()
     with pytest.raises(NotFound, match="not installed"):
-        Sources(tmp_path).here("tiny-that-nobody-has")
+        Sources(tmp_path, index=index_of_pip).here("tiny-that-nobody-has")
 
 
 def test_what_is_installed_here_is_read_without_importing_it(tmp_path: Path) -> None:
@@ -159,9 +175,9 @@ import sys
 from pathlib import Path
 from trainmedic.kb.sources.search import symbol
 from trainmedic.kb.sources.sources import Sources
-tree = Sources(Path(sys.argv[1])).here("accelerate")
+tree = Sources(Path(sys.argv[1]), index=None).here("accelerate")
 print(symbol(tree, "accelerate.accelerator", "Accelerator.prepare").text.strip()[:11])
-assert "accelerate" not in sys.modules and "torch" not in sys.modules
+assert "accelerate" not in sys.modules and "urllib.request" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "def prepare"

@@ -15,6 +15,7 @@ from trainmedic.kb.parse.text.compressed import head_and_tail
 from trainmedic.kb.parse.text.intake import decode
 
 if TYPE_CHECKING:
+    from trainmedic.kb.sources.index import Index
     from trainmedic.kb.sources.sources import Sources
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -120,7 +121,13 @@ def sources() -> Sources:
     folder = Path(setting("data_dir") or default_data_dir())
     # trainmedic may be installed beside the environment of the training, which is then the active one.
     active = filter(None, map(os.environ.get, ("VIRTUAL_ENV", "CONDA_PREFIX")))
-    return Sources(folder / "sources", MODES[mode], environments=tuple(map(Path, active)))
+    return Sources(folder / "sources", MODES[mode], index=_index, environments=tuple(map(Path, active)))
+
+
+def _index() -> Index:
+    from trainmedic.kb.sources.index import index_of_pip
+
+    return index_of_pip()
 
 
 def setting(name: str) -> str:
