@@ -29,7 +29,10 @@ from trainmedic.kb.sources.tree import SourceTree, tree_of
 LARGEST_ARCHIVE = 512 * MEBIBYTE
 _MOST_UNPACKED = 2048 * MEBIBYTE
 """Of a compressed tar, which cannot be read in part."""
-_MOST_MEMBERS = 200_000
+_MOST_MEMBERS = 100_000
+_LARGEST_DIRECTORY = 400 * _MOST_MEMBERS
+"""Bytes of the directory of a zip, all of which is read before its members can be counted."""
+_END_OF_ZIP = 22 + 65_535
 _LARGEST_HEADER = 4 * MEBIBYTE
 _DAMAGED = (BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError)
 
@@ -63,14 +66,14 @@ def file_release(name: str) -> tuple[str, str, bool]:
 
 
 def _wheel(path: Path) -> dict[str, bytes]:
-    with ZipFile(path) as archive:
+    with _zip(path) as archive:
         members = _zip_members(archive)
         return _zip_contents(archive, members, in_wheel(members))
 
 
 def _sdist(path: Path) -> dict[str, bytes]:
     if path.name.endswith(".zip"):
-        with ZipFile(path) as archive:
+        with _zip(path) as archive:
             members = _zip_members(archive)
 
             def read(name: str) -> bytes:
@@ -78,6 +81,20 @@ def _sdist(path: Path) -> dict[str, bytes]:
 
             return _zip_contents(archive, members, _project(members, read))
     return _tar_contents(path)
+
+
+def _zip(path: Path) -> ZipFile:
+    """An archive whose directory is small enough to be read."""
+    with path.open("rb") as stream:
+        stream.seek(max(0, path.stat().st_size - _END_OF_ZIP))
+        tail = stream.read()
+    at = tail.find(b"PK\x05\x06")
+    while at >= 0:
+        directory = int.from_bytes(tail[at + 12 : at + 16], "little")
+        if directory > _LARGEST_DIRECTORY or tail[max(0, at - 20) :].startswith(b"PK\x06\x07"):
+            raise SourceError("the archive has a directory that is huge", hint=UNSAFE)
+        at = tail.find(b"PK\x05\x06", at + 1)
+    return ZipFile(path)
 
 
 def _zip_members(archive: ZipFile) -> dict[str, ZipInfo]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPMessage, HTTPResponse
+from io import BufferedReader
 from ipaddress import ip_address
 from pathlib import Path
 from typing import IO
@@ -179,9 +180,10 @@ def _basic(parts: SplitResult) -> str:
     return f"Basic {b64encode(pair.encode()).decode()}"
 
 
-def _copy(source: IO[bytes], keep: Callable[[bytes], object], most: int, name: str) -> None:
+def _copy(source: HTTPResponse | BufferedReader, keep: Callable[[bytes], object], most: int, name: str) -> None:
     end, left = time.monotonic() + _LONGEST_S, most
-    while piece := source.read(min(_PIECE, left + 1)):
+    # What has come, not a whole piece: a server that sends a byte now and then would hold a read for ever.
+    while piece := source.read1(min(_PIECE, left + 1)):
         left -= len(piece)
         if left < 0:
             raise SourceError(f"{name} sends more than {most // 1024 // 1024} MiB", hint="install the package instead")

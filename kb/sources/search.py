@@ -23,8 +23,6 @@ _LONGEST_PATTERN = 300
 _MOST_WILDCARDS = 2
 _WILDCARD = regex(r"\.[*+]")
 _TOKEN = regex(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(|\)|[*+|]|\{\d*,\d*\}", re.DOTALL)
-_LINE_BREAK = regex(r"\r\n|\r|\n")
-"""What ends a line for Python's parser; `str.splitlines` knows more, which would shift the numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,8 +187,8 @@ def _repeats_a_choice(pattern: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """The lines of a text, without an empty one after the last."""
-    lines = _LINE_BREAK.split(text)
+    """The lines as Python's parser counts them, without an empty one after the last; `str.splitlines` knows more ends."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines if lines[-1] else lines[:-1]
 
 
