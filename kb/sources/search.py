@@ -187,7 +187,7 @@ def _repeats_a_choice(pattern: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """The lines as Python's parser counts them, without an empty one after the last; `str.splitlines` knows more ends."""
+    """The lines as Python's parser counts them; `str.splitlines` knows more ends. No empty one after the last."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines if lines[-1] else lines[:-1]
 
