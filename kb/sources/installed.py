@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import stat
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +37,7 @@ class Installed:
         """Its code; None if it has none that can be found."""
         if not self.folder.is_dir():  # removed, or replaced by another release
             return None
+        opened = time.time_ns()
         project = self._project()
         files = self._editable(project) if project else self._recorded() or self._listed()
         digests = {path: digest or _digest(file) for path, (file, digest) in sorted(files.items())}
@@ -48,8 +50,19 @@ class Installed:
             digest=tree_digest(digests),
             released=None,
             files=digests,
-            read=lambda path: _content(files[path][0]),
+            read=lambda path: self._unchanged(files[path][0], digests[path], opened),
         )
+
+    def _unchanged(self, file: str, digest: str, opened: int) -> bytes:
+        """A file's content, unless it changed since its tree was opened: what is derived is kept under the digest.
+
+        A digest may also differ because RECORD is wrong, which no installer checks.
+        """
+        content = _content(file)
+        same = hashlib.sha256(content).hexdigest() == digest
+        if not same and (os.stat(file).st_mtime_ns > opened or not self.folder.is_dir()):
+            raise SourceError(f"{file} was changed just now", hint="try again")
+        return content
 
     def _recorded(self) -> dict[str, tuple[str, str]]:
         """The files of RECORD. Its digest of a file is used unless the file was changed since."""
@@ -215,9 +228,10 @@ def _digest(file: str) -> str:
 def _hexadecimal(stated: str) -> str:
     """RECORD's spelling of a digest in hexadecimal digits; empty if it is none."""
     try:
-        return base64.urlsafe_b64decode(stated.removeprefix("sha256=") + "=").hex()
+        digest = base64.urlsafe_b64decode(stated.removeprefix("sha256=") + "=").hex()
     except ValueError:
         return ""
+    return digest if len(digest) == 64 else ""
 
 
 def _text(path: Path) -> str:

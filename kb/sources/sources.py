@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
-from trainmedic.kb.errors import Forbidden, NotFound
+from trainmedic.kb.errors import Forbidden, NotFound, SourceError
 from trainmedic.kb.sources.installed import Installed, distributions, site_packages
 from trainmedic.kb.sources.selection import canonical, parsed, same_release
 from trainmedic.kb.sources.store import Store
@@ -44,7 +44,7 @@ class Sources:
         folder: Path,
         mode: Mode = "installed",
         *,
-        index: Callable[[], Published],
+        index: Callable[[], Published] | None = None,
         environments: Sequence[Path] = (),
     ) -> None:
         self.store = Store(folder)
@@ -65,6 +65,8 @@ class Sources:
 
     @cached_property
     def index(self) -> Published:
+        if self._index is None:
+            raise SourceError("no package index is asked here", hint="trainmedic kb sources fetch PACKAGE==VERSION")
         return self._index()
 
     def open(self, package: str, version: str) -> SourceTree:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.sources.archives import CODE, wheel
-from trainmedic.kb.errors import NotFound
+from trainmedic.kb.errors import NotFound, SourceError
 from trainmedic.kb.sources.archives import archive_tree
-from trainmedic.kb.sources.index import index_of_pip
 from trainmedic.kb.sources.installed import Installed, distributions, site_packages
 from trainmedic.kb.sources.sources import Sources
 
@@ -71,18 +71,37 @@ def test_a_change_on_disk_is_what_counts(site: Path, tmp_path: Path) -> None:
     assert tree.digest != archive_tree(wheel(tmp_path)).digest
 
 
+def test_a_file_that_changes_after_its_tree_was_opened_is_not_read_as_the_old_one(site: Path) -> None:
+    install(site)
+    tree = found(site).tree()
+    assert tree is not None
+    changed = site / "tiny" / "config.py"
+    changed.write_bytes(b"other\n")
+    later = changed.stat().st_mtime + 10
+    os.utime(changed, (later, later))
+    with pytest.raises(SourceError, match="changed just now"):
+        tree.text("tiny/config.py")
+
+
+def test_a_wrong_record_does_not_hide_a_file(site: Path) -> None:
+    about = install(site)
+    record = about / "RECORD"
+    right = record.read_text()
+    for wrong in ("A" * 43, "A" * 47, "no digest"):
+        record.write_text(re.sub(r"(config\.py,sha256=)[^,]*", rf"\g<1>{wrong}", right))
+        tree = found(site).tree()
+        assert tree is not None
+        assert tree.text("tiny/config.py").startswith("class Config")
+        assert {len(digest) for digest in tree.files.values()} == {64}
+
+
 def test_what_is_installed_is_read_before_what_is_stored_if_it_is_that_release(site: Path, tmp_path: Path) -> None:
     install(site, version="1.0+cu121")
-    sources = Sources(tmp_path / "store", index=index_of_pip, environments=[site.parents[2] / "bin" / "python"])
+    sources = Sources(tmp_path / "store", environments=[site.parents[2] / "bin" / "python"])
     sources.store.add(archive_tree(wheel(tmp_path)))
     sources.store.add(archive_tree(wheel(tmp_path, version="1.1")))
     assert [sources.open("tiny", version).origin for version in ("1.0", "1.1")] == ["installed", "wheel"]
-    assert (
-        Sources(tmp_path / "store", "off", index=index_of_pip, environments=[site.parents[2]])
-        .open("tiny", "1.0")
-        .origin
-        == "wheel"
-    )
+    assert Sources(tmp_path / "store", "off", environments=[site.parents[2]]).open("tiny", "1.0").origin == "wheel"
     assert [each.version for each in sources.versions("tiny")] == ["1.0", "1.0+cu121", "1.1"]
 
 
@@ -166,7 +185,7 @@ def test_a_pth_file_adds_folders_and_its_code_is_not_run(site: Path, tmp_path: P
 def test_a_folder_that_is_no_environment_has_no_packages(tmp_path: Path) -> None:
     assert site_packages(tmp_path) == ()
     with pytest.raises(NotFound, match="not installed"):
-        Sources(tmp_path, index=index_of_pip).here("tiny-that-nobody-has")
+        Sources(tmp_path).here("tiny-that-nobody-has")
 
 
 def test_what_is_installed_here_is_read_without_importing_it(tmp_path: Path) -> None:
@@ -175,7 +194,7 @@ import sys
 from pathlib import Path
 from trainmedic.kb.sources.search import symbol
 from trainmedic.kb.sources.sources import Sources
-tree = Sources(Path(sys.argv[1]), index=None).here("accelerate")
+tree = Sources(Path(sys.argv[1])).here("accelerate")
 print(symbol(tree, "accelerate.accelerator", "Accelerator.prepare").text.strip()[:11])
 assert "accelerate" not in sys.modules and "urllib.request" not in sys.modules
 """

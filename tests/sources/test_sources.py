@@ -30,7 +30,7 @@ def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("published")
 def test_a_release_is_fetched_once_and_then_read_from_the_store(tmp_path: Path) -> None:
     fetched = Sources(tmp_path / "store", "index", index=index_of_pip).open("Tiny", "1.1.0")
-    stored = Sources(tmp_path / "store", "off", index=index_of_pip).open("tiny", "1.1")
+    stored = Sources(tmp_path / "store", "off").open("tiny", "1.1")
     assert stored == fetched
     assert stored.text("tiny/config.py") == "class Config:\n    size: int = 512\n"
     assert (stored.package, stored.version, stored.origin) == ("tiny", "1.1", "wheel")
@@ -53,7 +53,7 @@ def test_a_release_has_one_spelling(text: str) -> None:
 
 @every_case("text", ["", "../x", "a/b", "-a", "a" * 200, "é"])
 def test_what_names_no_package_or_version_is_refused(tmp_path: Path, text: str) -> None:
-    sources = Sources(tmp_path, index=index_of_pip)
+    sources = Sources(tmp_path)
     for package, version in ((text, "1.0"), ("tiny", text or "x")):
         with pytest.raises(InvalidRequest):
             sources.open(package, version)
