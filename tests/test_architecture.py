@@ -93,8 +93,10 @@ UNPICKLING_CALLS = {"Pool", "ProcessPoolExecutor", "Manager", "recv"}
 READS_ENVIRONMENT = {
     "ingest/threads/ray_data.py",
     "ingest/sources/github/__init__.py",
+    "kb/data_files.py",
+    # What pip reads there.
+    "kb/sources/pip_configuration.py",
     "service/configuration.py",
-    "service/settings.py",
     "ui/chat/uploads.py",
     "ui/cli/__init__.py",
     "ui/cli/_input.py",

@@ -1,0 +1,122 @@
+"""Where the source of a release comes from: what is installed, what is stored, or the package index."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, Protocol, get_args
+
+from trainmedic.kb.errors import Forbidden, NotFound, SourceError
+from trainmedic.kb.sources.installed import Installed, distributions, site_packages
+from trainmedic.kb.sources.selection import canonical, parsed, same_release
+from trainmedic.kb.sources.store import Store
+from trainmedic.kb.sources.tree import Release, SourceTree
+
+Mode = Literal["installed", "index", "off"]
+"""What may be read: the packages of this machine, also those of the index, or only what is stored."""
+MODES: Mapping[str, Mode] = {mode: mode for mode in get_args(Mode)}
+_ALLOW = "TRAINMEDIC_SOURCES=index"
+
+
+class Published(Protocol):
+    """A package index."""
+
+    def releases(self, package: str) -> Sequence[Release]:
+        """All releases, newest last."""
+        ...
+
+    def fetch(self, package: str, version: str) -> SourceTree:
+        """The code of one."""
+        ...
+
+
+class Sources:
+    """The source of releases.
+
+    ``index`` is only called for what may be fetched: what asks an index takes long to load. ``environments``, folders
+    or interpreters, are looked at before the one that runs this.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        mode: Mode = "installed",
+        *,
+        index: Callable[[], Published] | None = None,
+        environments: Sequence[Path] = (),
+    ) -> None:
+        self.store = Store(folder)
+        self.mode = mode
+        self._index = index
+        self._environments = environments
+
+    @cached_property
+    def installed(self) -> Mapping[str, Sequence[Installed]]:
+        """The packages of the environments, by name."""
+        found: dict[str, list[Installed]] = {}
+        if self.mode != "off":
+            places = [site_packages(environment) for environment in self._environments]
+            for search in (*places, tuple(map(Path, filter(None, sys.path)))):
+                for each in distributions(search):
+                    found.setdefault(each.package, []).append(each)
+        return found
+
+    @cached_property
+    def index(self) -> Published:
+        if self._index is None:
+            raise SourceError("no package index is asked here", hint="trainmedic kb sources fetch PACKAGE==VERSION")
+        return self._index()
+
+    def open(self, package: str, version: str) -> SourceTree:
+        """The source of a release. Raises `NotFound`, and `SourceError` if it cannot be had."""
+        package, wanted = canonical(package), parsed(version)
+        for here in self.installed.get(package, ()):
+            tree = here.tree() if same_release(version, here.version) else None
+            if tree:
+                return tree
+        try:
+            return self.store.open(package, version)
+        except NotFound:
+            if self.mode != "index":
+                hint = f"trainmedic kb sources fetch {package}=={wanted} stores it; {_ALLOW} fetches what is missing"
+                raise NotFound(f"the source of {package} {wanted} is not here", hint=hint) from None
+        return self.fetch(package, version)
+
+    def fetch(self, package: str, version: str) -> SourceTree:
+        """Store the source of a release from the index, as its user asks for. Raises `Forbidden` if that is off."""
+        self._ask_index()
+        return self.store.add(self.index.fetch(package, version))
+
+    def here(self, package: str) -> SourceTree:
+        """What is installed of a package. Raises `NotFound`."""
+        for found in self.installed.get(canonical(package), ()):
+            if tree := found.tree():
+                return tree
+        raise NotFound(f"{package} is not installed here", hint="activate the environment that has it")
+
+    def newest(self, package: str) -> str:
+        """The newest published release that is neither a pre-release nor withdrawn. Raises `NotFound`."""
+        self._ask_index()
+        usable = [each.version for each in self.index.releases(package) if not each.yanked and not each.prerelease]
+        if not usable:
+            raise NotFound(f"{package} has no final release", hint=f"name one: {package}==VERSION")
+        return usable[-1]
+
+    def versions(self, package: str) -> Sequence[Release]:
+        """The releases that can be opened, newest last: of the index if it may be asked."""
+        package = canonical(package)
+        found = {
+            pack.version: Release(version=pack.version, released=pack.released) for pack in self.store.releases(package)
+        }
+        for here in self.installed.get(package, ()):
+            found.setdefault(here.version, Release(version=here.version))
+        if self.mode == "index":
+            found |= {release.version: release for release in self.index.releases(package)}
+        return tuple(sorted(found.values(), key=lambda release: parsed(release.version)))
+
+    def _ask_index(self) -> None:
+        """Raises `Forbidden` where nothing may be fetched, whoever asks."""
+        if self.mode == "off":
+            raise Forbidden("sources are off, so nothing is fetched", hint=f"{_ALLOW}, or import a bundle")
