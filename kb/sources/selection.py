@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Iterable, Mapping
+from posixpath import splitext
 
 from packaging.version import InvalidVersion, Version
 
@@ -42,7 +42,7 @@ _DATA_FOLDER = regex(r"[^/]+\.data/(?:purelib|platlib)/")
 
 def suffix_of(path: str) -> str:
     """As `PurePath.suffix`, which takes a millisecond for a hundred files."""
-    return os.path.splitext(path)[1]
+    return splitext(path)[1]
 
 
 def canonical(package: str) -> str:
