@@ -1,33 +1,17 @@
-"""The index of error messages, from the frameworks' own sources, read statically: nothing is ever imported or run.
-
-``python -m trainmedic.ingest.tools.extract_messages --checkout DIR …`` reads the releases of git checkouts (bare or
-not); ``--wheels DIR --package NAME`` those of the wheels, or archives of a wheel's Python files, in a folder. The file
-of the package is replaced.
-"""
+"""A package's messages in one or several releases, as the table that `kb.error_messages` looks them up in."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
-from typing import TypeAlias
 
-from trainmedic.ingest.tools.extract_message_source import Message, messages_of
-from trainmedic.ingest.tools.history import History, package_of
-from trainmedic.kb.error_messages.packages import Package, names, package, skipped
+from trainmedic.kb.error_messages.packages import Package
 from trainmedic.kb.error_messages.template import anchors, skeleton
-from trainmedic.kb.versions import version_key
+from trainmedic.kb.sources.statements import Message, messages_of
+from trainmedic.kb.sources.tree import SourceTree
 
-DATA = Path(__file__).resolve().parents[2] / "kb" / "error_messages" / "data"
-OLDEST = "2024-01-01"
-MOST_RELEASES = 40
-FEW_MINORS = 12
 MOST_PLACES = 1
 MODELS_WITH_MESSAGE = 3
 """Models whose code must have a message that only code of models has."""
@@ -38,19 +22,6 @@ EARLY, EARLIEST = 160, 70
 """Characters of a template in which an anchor is preferred, the first if it is rare there: messages are quoted without
 their end."""
 RARE = 3
-
-Files: TypeAlias = dict[str, str]
-"""Path → an identifier of the content, the same for the same content in another release."""
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """One release: its files, and how to read one of them."""
-
-    version: str
-    files: Files
-    read: Callable[[str], str]
-
 
 @dataclass(slots=True)
 class Entry:
@@ -63,62 +34,17 @@ class Entry:
     files: set[str] = field(default_factory=set)
 
 
-def git_releases(checkout: Path, name: str) -> Iterator[Release]:
-    """The last release of each minor version since `OLDEST`, all of them if minors are few; lowest first."""
-    history = History(checkout, name)
-    recent = [
-        (version, tag)
-        for version, tag in history.releases
-        if history.git("log", "-1", "--format=%cs", tag).strip() >= OLDEST
-    ]
-    minors = {version_key(version).release[:2]: (version, tag) for version, tag in recent}
-    for version, tag in (recent if len(minors) < FEW_MINORS else list(minors.values()))[-MOST_RELEASES:]:
-        files: Files = {}
-        for line in history.git("ls-tree", "-r", tag).splitlines():
-            description, _, path = line.partition("\t")
-            files[path] = description.split()[2]
-        yield Release(version, files, partial(_blob, history, files))
-
-
-def _blob(history: History, files: Files, path: str) -> str:
-    return history.git("cat-file", "blob", files[path])
-
-
-def wheel_releases(folder: Path, about: Package) -> Iterator[Release]:
-    """The releases whose wheels are in a folder, lowest first."""
-    wheels = {path.name.split("-")[1]: path for path in folder.glob(f"{about.name.replace('-', '_')}-*.whl")}
-    # The repository has the package in a folder that the wheel lacks: src/transformers/ is transformers/.
-    above = about.code[0][: about.code[0].index(about.roots[0])] if about.roots else ""
-    for version in sorted(wheels, key=version_key):
-        with zipfile.ZipFile(wheels[version]) as archive:
-            members = {above + member.filename: member for member in archive.infolist()}
-            files = {path: f"{member.CRC:08x}{member.file_size:x}" for path, member in members.items()}
-            texts = {
-                path: archive.read(member).decode("utf-8", "replace")
-                for path, member in members.items()
-                if path.startswith(about.code)
-            }
-        yield Release(version, files, texts.__getitem__)
-
-
-def collected(releases: Iterable[Release], about: Package) -> tuple[list[str], dict[tuple[str, str], Entry]]:
-    """(versions, entry by skeleton and kind) of the releases, which come lowest first."""
-    ignored = skipped()
+def collected(trees: Iterable[SourceTree], about: Package) -> tuple[list[str], dict[tuple[str, str], Entry]]:
+    """(versions, entry by skeleton and kind) of releases of a package, which come lowest first."""
     versions: list[str] = []
     entries: dict[tuple[str, str], Entry] = {}
     parsed: dict[str, tuple[Message, ...]] = {}
-    for index, release in enumerate(releases):
-        versions.append(release.version)
-        for path in sorted(release.files, key=_importance):
-            if (
-                not path.endswith(".py")
-                or not path.startswith(about.code)
-                or any(part in f"/{path}" for part in ignored)
-            ):
-                continue
-            content = release.files[path]
+    for index, tree in enumerate(trees):
+        versions.append(tree.version)
+        for path in sorted(filter(about.has, tree.paths()), key=_importance):
+            content = tree.files[path]
             if content not in parsed:
-                parsed[content] = tuple(messages_of(release.read(path)))
+                parsed[content] = tuple(messages_of(tree.text(path)))
             for message in parsed[content]:
                 if _is_of_model(path):
                     message = replace(message, template=_of_any_model(message.template, path))
@@ -126,7 +52,7 @@ def collected(releases: Iterable[Release], about: Package) -> tuple[list[str], d
                 entry = entries.setdefault(key, Entry(index, index, []))
                 if entry.last != index:
                     entry.last, entry.places = index, []
-                entry.places.append((path, message))
+                entry.places.append((about.above + path, message))
                 entry.files.add(path)
     return versions, {key: entry for key, entry in entries.items() if _is_general(entry)}
 
@@ -137,7 +63,7 @@ def _is_general(entry: Entry) -> bool:
 
 
 def _is_of_model(path: str) -> bool:
-    return "transformers/models/" in path and "transformers/models/auto/" not in path
+    return path.startswith("transformers/models/") and not path.startswith("transformers/models/auto/")
 
 
 def _of_any_model(template: str, path: str) -> str:
@@ -236,32 +162,3 @@ def _anchor(template: str, frequency: Counter[str]) -> tuple[int, int] | None:
 def _preference(start: int, end: int, template: str, frequency: Counter[str]) -> tuple[int, ...]:
     count = frequency[template[start:end]]
     return end > EARLY, start == 0 or end == len(template), count > RARE, end > EARLIEST, count, start
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; 0 when it wrote, 2 on misuse."""
-    parser = argparse.ArgumentParser(prog="python -m trainmedic.ingest.tools.extract_messages", description=__doc__)
-    parser.add_argument("--checkout", type=Path, nargs="*", default=[], help="git checkouts or git directories")
-    parser.add_argument("--wheels", type=Path, help="a folder of wheels")
-    parser.add_argument("--package", choices=names(), nargs="*", default=[], help="the packages of the wheels")
-    parser.add_argument("--data", type=Path, default=DATA, help="folder of the packages' files")
-    args = parser.parse_args(argv)
-    sources: list[tuple[str, Iterable[Release]]] = [
-        (name, git_releases(checkout, name)) for checkout in args.checkout if (name := package_of(checkout))
-    ]
-    if args.wheels is not None:
-        sources += [(name, wheel_releases(args.wheels, package(name))) for name in args.package]
-    if not sources:
-        parser.error("give --checkout, or --wheels with --package")
-    args.data.mkdir(parents=True, exist_ok=True)
-    for name, releases in sources:
-        versions, entries = collected(releases, package(name))
-        path = args.data / f"{name}.json"
-        path.write_text(table(package(name), versions, entries), encoding="utf-8")
-        sys.stdout.write(f"{name}: {len(entries)} messages of {len(versions)} releases, {path.stat().st_size} bytes\n")
-        sys.stdout.flush()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
