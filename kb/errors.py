@@ -77,3 +77,10 @@ class StoreError(TrainmedicError):
 
     code = "store"
     kind = "unavailable"
+
+
+class SourceError(TrainmedicError):
+    """A package's source cannot be read: not allowed, not reachable, damaged, or unsafe."""
+
+    code = "source"
+    kind = "unavailable"

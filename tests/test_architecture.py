@@ -100,6 +100,8 @@ READS_ENVIRONMENT = {
     "ui/cli/_input.py",
     "ui/tracing.py",
     "ui/watch/launch.py",
+    # What pip reads there.
+    "kb/sources/pip_configuration.py",
     "kb/store/embedder.py",
 }
 NAMES_FRAMEWORKS = {

@@ -1,0 +1,1 @@
+"""A package's own source, read as text: nothing of it is imported, built or run."""

@@ -1,0 +1,184 @@
+"""The code in a wheel or sdist. Archives are not trusted: bounds hold for what is read, not what is said."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import stat
+import tarfile
+import zlib
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path, PurePosixPath
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
+
+from trainmedic.kb.errors import InvalidRequest, SourceError
+from trainmedic.kb.sources.selection import (
+    LARGEST,
+    MEBIBYTE,
+    UNSAFE,
+    Budget,
+    checked_name,
+    in_project,
+    in_wheel,
+)
+from trainmedic.kb.sources.tree import SourceTree, tree_of
+
+LARGEST_ARCHIVE = 512 * MEBIBYTE
+_MOST_UNPACKED = 2048 * MEBIBYTE
+"""Of a compressed tar, which cannot be read in part."""
+_MOST_MEMBERS = 200_000
+_LARGEST_HEADER = 4 * MEBIBYTE
+_DAMAGED = (BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError)
+
+
+def archive_tree(path: Path, released: str | None = None) -> SourceTree:
+    """The code in a wheel or sdist, named as the index names it. Raises `InvalidRequest` and `SourceError`."""
+    package, version, is_wheel = file_release(path.name)
+    if path.stat().st_size > LARGEST_ARCHIVE:
+        raise SourceError(f"{path.name} is over {LARGEST_ARCHIVE // MEBIBYTE} MiB", hint="install it and read that")
+    try:
+        contents = _wheel(path) if is_wheel else _sdist(path)
+    except _DAMAGED as error:
+        raise SourceError(f"{path.name} is damaged ({error})", hint="get it again") from error
+    if not contents:
+        raise SourceError(f"{path.name} has no Python code", hint="name another release of it, or its checkout")
+    return tree_of(package, version, "wheel" if is_wheel else "sdist", contents, released)
+
+
+def file_release(name: str) -> tuple[str, str, bool]:
+    """Package, version and whether it is a wheel. Raises `InvalidRequest` for a name of something else."""
+    try:
+        if name.endswith(".whl"):
+            package, version, *_ = parse_wheel_filename(name)
+        else:
+            package, version = parse_sdist_filename(name)
+    except (InvalidWheelFilename, InvalidSdistFilename):
+        raise InvalidRequest(
+            f"{name!r} is no wheel or sdist", hint="name-1.0.tar.gz, name-1.0-py3-none-any.whl"
+        ) from None
+    return package, str(version), name.endswith(".whl")
+
+
+def _wheel(path: Path) -> dict[str, bytes]:
+    with ZipFile(path) as archive:
+        members = _zip_members(archive)
+        return _zip_contents(archive, members, in_wheel(members))
+
+
+def _sdist(path: Path) -> dict[str, bytes]:
+    if path.name.endswith(".zip"):
+        with ZipFile(path) as archive:
+            members = _zip_members(archive)
+
+            def read(name: str) -> bytes:
+                return _zip_bytes(archive, members[name], _LARGEST_HEADER)
+
+            return _zip_contents(archive, members, _project(members, read))
+    return _tar_contents(path)
+
+
+def _zip_members(archive: ZipFile) -> dict[str, ZipInfo]:
+    infos = archive.infolist()
+    if len(infos) > _MOST_MEMBERS:
+        raise SourceError(f"the archive has {len(infos)} members", hint=UNSAFE)
+    members: dict[str, ZipInfo] = {}
+    for info in infos:
+        name = checked_name(info.orig_filename)
+        # A link is not followed: what it means is not in the archive, or is there under its own name.
+        if info.is_dir() or stat.S_ISLNK(info.external_attr >> 16):
+            continue
+        if name in members and PurePosixPath(name).suffix in LARGEST:
+            raise SourceError(f"the archive has {name} twice", hint=UNSAFE)
+        members[name] = info
+    return members
+
+
+def _zip_contents(archive: ZipFile, members: Mapping[str, ZipInfo], chosen: Mapping[str, str]) -> dict[str, bytes]:
+    budget, contents = Budget(), {}
+    for path, name in chosen.items():
+        info, most = members[name], LARGEST[PurePosixPath(path).suffix]
+        if info.file_size <= most:
+            contents[path] = _zip_bytes(archive, info, most)
+            budget.take(len(contents[path]))
+    return contents
+
+
+def _zip_bytes(archive: ZipFile, info: ZipInfo, most: int) -> bytes:
+    if info.flag_bits & 0x1:
+        raise SourceError(f"{info.filename} is encrypted", hint=UNSAFE)
+    if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+        raise SourceError(f"{info.filename} is compressed in a way that no wheel is", hint=UNSAFE)
+    with archive.open(info) as stream:
+        content = stream.read(most + 1)
+    if len(content) > most or len(content) != info.file_size:
+        raise SourceError(f"{info.filename} is larger than it says", hint=UNSAFE)
+    return content
+
+
+def _project(names: Collection[str], read: Callable[[str], bytes]) -> dict[str, str]:
+    """The code of an sdist, whose one top folder and ``top_level.txt`` say what is installed."""
+    tops = {name.partition("/")[0] for name in names}
+    top = f"{tops.pop()}/" if len(tops) == 1 else ""
+    listed = sorted(name for name in names if name.endswith(".egg-info/top_level.txt"))
+    roots = read(listed[0]).decode("utf-8", "replace").split() if listed else ()
+    return in_project(names, top, frozenset(roots))
+
+
+def _tar_contents(path: Path) -> dict[str, bytes]:
+    kept: dict[str, bytes] = {}
+    budget, count = Budget(), 0
+    with gzip.open(path) as stream, tarfile.open(fileobj=_Bounded(stream), mode="r:") as archive:
+        for info in archive:
+            count += 1
+            if count > _MOST_MEMBERS:
+                raise SourceError(f"the archive has over {_MOST_MEMBERS} members", hint=UNSAFE)
+            name = checked_name(info.name)
+            if info.ischr() or info.isblk() or info.isfifo():
+                raise SourceError(f"the archive has a device: {name}", hint=UNSAFE)
+            most = LARGEST.get(PurePosixPath(name).suffix, 0)
+            if name.endswith(".egg-info/top_level.txt"):
+                most = _LARGEST_HEADER
+            # Links are not followed, see above.
+            if not info.isreg() or info.size > most:
+                continue
+            if name in kept:
+                raise SourceError(f"the archive has {name} twice", hint=UNSAFE)
+            member = archive.extractfile(info)
+            content = member.read(most + 1) if member else b""
+            if len(content) != info.size:
+                raise SourceError(f"{name} is cut off", hint="get the file again")
+            budget.take(len(content))
+            kept[name] = content
+    return {path: kept[name] for path, name in _project(kept, kept.__getitem__).items()}
+
+
+class _Bounded(io.RawIOBase):
+    """A stream of which only so much can be read: at once, because a header says how long it is, and in all."""
+
+    def __init__(self, stream: gzip.GzipFile) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= 2 * _LARGEST_HEADER:
+            raise SourceError("a header of the archive says that it is huge", hint=UNSAFE)
+        self._check(self._stream.tell() + size)
+        return self._stream.read(size)
+
+    def seek(self, position: int, whence: int = io.SEEK_SET) -> int:
+        self._check(position)
+        return self._stream.seek(position, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def _check(self, position: int) -> None:
+        if position > _MOST_UNPACKED:
+            raise SourceError(f"the archive unpacks to over {_MOST_UNPACKED // MEBIBYTE} MiB", hint=UNSAFE)

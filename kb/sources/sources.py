@@ -1,0 +1,82 @@
+"""Where the source of a release comes from: what is installed, what is stored, or the package index."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from trainmedic.kb.errors import Forbidden, NotFound
+from trainmedic.kb.sources.archives import archive_tree
+from trainmedic.kb.sources.index import Index, Release
+from trainmedic.kb.sources.installed import Installed, distributions, site_packages
+from trainmedic.kb.sources.selection import canonical, parsed, same_release
+from trainmedic.kb.sources.store import Store
+from trainmedic.kb.sources.tree import SourceTree
+
+Mode = Literal["installed", "index", "off"]
+"""What may be read: the packages of this machine, also those of the index, or only what is stored."""
+_ALLOW = "TRAINMEDIC_SOURCES=index"
+
+
+class Sources:
+    """The source of releases. ``python`` is the interpreter whose packages are read, by default this one."""
+
+    def __init__(
+        self, folder: Path, mode: Mode = "installed", *, index: Index | None = None, python: Path | None = None
+    ) -> None:
+        self.store = Store(folder)
+        self.mode = mode
+        self._index = index
+        self._python = python
+
+    @cached_property
+    def installed(self) -> dict[str, Installed]:
+        """The packages of the environment, by name."""
+        if self.mode == "off":
+            return {}
+        search = site_packages(self._python) if self._python else tuple(map(Path, filter(None, sys.path)))
+        return {found.package: found for found in distributions(search)}
+
+    @cached_property
+    def index(self) -> Index:
+        return self._index or Index.of_pip()
+
+    def open(self, package: str, version: str) -> SourceTree:
+        """The source of a release. Raises `NotFound`, and `SourceError` if it cannot be had."""
+        package, wanted = canonical(package), parsed(version)
+        here = self.installed.get(package)
+        tree = here.tree() if here and same_release(version, here.version) else None
+        if tree:
+            return tree
+        try:
+            return self.store.open(package, version)
+        except NotFound:
+            if self.mode != "index":
+                hint = f"trainmedic kb sources fetch {package}=={wanted} stores it; {_ALLOW} fetches what is missing"
+                raise NotFound(f"the source of {package} {wanted} is not here", hint=hint) from None
+        return self.fetch(package, version)
+
+    def fetch(self, package: str, version: str) -> SourceTree:
+        """Store the source of a release from the index, as its user asks for. Raises `Forbidden` if that is off."""
+        if self.mode == "off":
+            raise Forbidden("sources are off, so nothing is fetched", hint=f"{_ALLOW}, or import a bundle")
+        return self.store.add(self.index.fetch(package, version))
+
+    def read(self, archive: Path) -> SourceTree:
+        """Store the code of a wheel or sdist of this machine."""
+        return self.store.add(archive_tree(archive))
+
+    def versions(self, package: str) -> Sequence[Release]:
+        """The releases that can be opened, newest last: of the index if it may be asked."""
+        package = canonical(package)
+        found = {
+            pack.version: Release(version=pack.version, released=pack.released) for pack in self.store.releases(package)
+        }
+        if here := self.installed.get(package):
+            found.setdefault(here.version, Release(version=here.version))
+        if self.mode == "index":
+            found |= {release.version: release for release in self.index.releases(package)}
+        return tuple(sorted(found.values(), key=lambda release: parsed(release.version)))

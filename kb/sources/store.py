@@ -1,0 +1,264 @@
+"""Releases on disk. Each has a list of its files, and a chunk with those that no stored release of its package has.
+
+A chunk is a row of blocks, each compressed for itself, so that a file is read without its neighbours. Chunks and lists
+are written whole under another name first: whoever packs the same release at once does not disturb.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from trainmedic.kb.errors import NotFound, SourceError
+from trainmedic.kb.sources.selection import MOST_BYTES, canonical, checked_name, parsed, release_key
+from trainmedic.kb.sources.tree import Origin, SourceTree, tree_digest
+
+_FORMAT = 1
+_BLOCK = 192 * 1024
+"""Bytes of a block before compression. Twice as much saves 5 %, and a file then takes twice as long to read."""
+_LARGEST_BLOCK = 8 * 1024 * 1024
+_LARGEST_LIST = 32 * 1024 * 1024
+_FILTERS = ({"id": lzma.FILTER_LZMA2, "preset": 4, "dict_size": 2 * _LARGEST_BLOCK},)
+_DAMAGED = (OSError, ValueError, KeyError, TypeError, lzma.LZMAError, zlib.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file's text: its block, and where in the unpacked block it is."""
+
+    chunk: str
+    offset: int
+    packed: int
+    start: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """The list of a release: ``places`` by digest."""
+
+    package: str
+    version: str
+    origin: Origin
+    released: str | None
+    files: Mapping[str, str] = field(repr=False)
+    places: Mapping[str, Place] = field(repr=False)
+
+    @property
+    def chunks(self) -> frozenset[str]:
+        return frozenset(place.chunk for place in self.places.values())
+
+
+class Store:
+    """The releases below one folder, which need not exist."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def releases(self, package: str = "") -> tuple[Pack, ...]:
+        """The stored releases in the order of their names and versions; of one package, if one is named."""
+        found = [self.load(path) for path in self.folder.glob(f"{canonical(package) if package else '*'}/*.list")]
+        return tuple(sorted(found, key=lambda pack: (pack.package, parsed(pack.version))))
+
+    def open(self, package: str, version: str) -> SourceTree:
+        """Raises `NotFound`, and `SourceError` if what is stored is damaged."""
+        path = self._list(package, version)
+        if not path.is_file():
+            raise NotFound(f"{package} {version} is not stored")
+        return self.tree(self.load(path))
+
+    def add(self, tree: SourceTree) -> SourceTree:
+        """Store a tree, and return it as stored."""
+        places: dict[str, Place] = {}
+        for pack in self.releases(tree.package):
+            places.update(pack.places)
+        new = {digest: path for path, digest in tree.files.items() if digest not in places}
+        places.update(self._write_chunk(tree.package, {digest: tree.read(path) for digest, path in new.items()}))
+        pack = Pack(
+            package=tree.package,
+            version=tree.version,
+            origin=tree.origin,
+            released=tree.released,
+            files=tree.files,
+            places={digest: places[digest] for digest in sorted(set(tree.files.values()))},
+        )
+        self.write(pack)
+        return self.tree(pack)
+
+    def write(self, pack: Pack) -> None:
+        """Store the list of a release whose chunks are stored."""
+        write_whole(self._list(pack.package, pack.version), packed_list(pack))
+
+    def chunk(self, package: str, name: str) -> Path:
+        """The file of a chunk."""
+        return self.folder / canonical(package) / f"{name}.chunk"
+
+    def tree(self, pack: Pack) -> SourceTree:
+        """The tree of a stored release."""
+        unpacked = lru_cache(maxsize=8)(lambda chunk, offset, size: self._block(pack.package, chunk, offset, size))
+
+        def read(path: str) -> bytes:
+            digest = pack.files[path]
+            place = pack.places[digest]
+            content: bytes = unpacked(place.chunk, place.offset, place.packed)[place.start : place.start + place.size]
+            if hashlib.sha256(content).hexdigest() != digest:
+                raise _damaged(self.chunk(pack.package, place.chunk))
+            return content
+
+        return SourceTree(
+            package=pack.package,
+            version=pack.version,
+            origin=pack.origin,
+            digest=tree_digest(pack.files),
+            released=pack.released,
+            files=pack.files,
+            read=read,
+        )
+
+    def load(self, path: Path) -> Pack:
+        """The list in a file. Raises `SourceError`."""
+        try:
+            return unpacked_list(path.read_bytes())
+        except _DAMAGED as error:
+            raise _damaged(path) from error
+
+    def _list(self, package: str, version: str) -> Path:
+        return self.folder / canonical(package) / f"{release_key(version)}.list"
+
+    def _write_chunk(self, package: str, contents: Mapping[str, bytes]) -> dict[str, Place]:
+        """The new texts in blocks. Texts come in the order of their paths, so neighbours share words."""
+        packed, placed = bytearray(), []
+        for block in _blocks(contents):
+            data = lzma.compress(b"".join(contents[digest] for digest in block), lzma.FORMAT_XZ, filters=_FILTERS)
+            start = 0
+            for digest in block:
+                placed.append((digest, len(packed), len(data), start, len(contents[digest])))
+                start += len(contents[digest])
+            packed += data
+        if not placed:
+            return {}
+        name = hashlib.sha256(packed).hexdigest()[:32]
+        write_whole(self.chunk(package, name), bytes(packed))
+        return {digest: Place(name, *place) for digest, *place in placed}
+
+    def _block(self, package: str, chunk: str, offset: int, size: int) -> bytes:
+        path = self.chunk(package, chunk)
+        try:
+            with path.open("rb") as stream:
+                stream.seek(offset)
+                return unpacked_block(stream.read(size))
+        except _DAMAGED as error:
+            raise _damaged(path) from error
+
+
+def unpacked_block(data: bytes) -> bytes:
+    """Raises `ValueError` or `lzma.LZMAError`."""
+    reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=64 * 1024 * 1024)
+    block = reader.decompress(data, max_length=_LARGEST_BLOCK)
+    if not reader.eof or reader.unused_data:
+        raise ValueError("a block is too large or cut off")
+    return block
+
+
+def packed_list(pack: Pack) -> bytes:
+    """A list as written: places refer to chunks by number."""
+    chunks = sorted(pack.chunks)
+    digests = sorted(pack.places)
+    number = {digest: index for index, digest in enumerate(digests)}
+    data = {
+        "format": _FORMAT,
+        **{"package": pack.package, "version": pack.version, "origin": pack.origin, "released": pack.released},
+        "chunks": chunks,
+        "texts": [
+            [digest, chunks.index(place.chunk), place.offset, place.packed, place.start, place.size]
+            for digest, place in ((digest, pack.places[digest]) for digest in digests)
+        ],
+        "files": {path: number[digest] for path, digest in sorted(pack.files.items())},
+    }
+    return zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)
+
+
+def unpacked_list(data: bytes) -> Pack:
+    """The list that these bytes are, which may come from anywhere. Raises `ValueError` and the like."""
+    reader = zlib.decompressobj()
+    text = reader.decompress(data, _LARGEST_LIST)
+    if not reader.eof:
+        raise ValueError("the list is too large or cut off")
+    listed: Any = json.loads(text)
+    if listed["format"] != _FORMAT:
+        raise ValueError("the list is of another version of trainmedic")
+    chunks = [_hexadecimal(name) for name in listed["chunks"]]
+    places = {
+        _hexadecimal(digest): Place(chunks[chunk], *_sizes(numbers)) for digest, chunk, *numbers in listed["texts"]
+    }
+    digests = list(places)
+    files = {checked_name(path): digests[number] for path, number in sorted(listed["files"].items())}
+    if sum(places[digest].size for digest in files.values()) > MOST_BYTES:
+        raise ValueError("the release is too large")
+    if listed["origin"] not in ("installed", "wheel", "sdist", "checkout", "bundle"):
+        raise ValueError("the release is of no known origin")
+    return Pack(
+        package=canonical(listed["package"]),
+        version=str(parsed(listed["version"])),
+        origin=listed["origin"],
+        released=None if listed["released"] is None else str(listed["released"])[:10],
+        files=files,
+        places=places,
+    )
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file such that others see all of it or nothing. Raises `SourceError`."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".new", delete=False) as stream:
+            try:
+                stream.write(content)
+                stream.close()
+                os.replace(stream.name, path)
+            except BaseException:
+                Path(stream.name).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise SourceError(
+            f"{path} cannot be written ({error.strerror})", hint="free space there, or set data_dir"
+        ) from error
+
+
+def _blocks(contents: Mapping[str, bytes]) -> Iterator[tuple[str, ...]]:
+    block: list[str] = []
+    size = 0
+    for digest, content in contents.items():
+        if block and size + len(content) > _BLOCK:
+            yield tuple(block)
+            block, size = [], 0
+        block.append(digest)
+        size += len(content)
+    if block:
+        yield tuple(block)
+
+
+def _hexadecimal(text: str) -> str:
+    if not 32 <= len(text) <= 64 or set(text) - set("0123456789abcdef"):
+        raise ValueError(f"{text!r} is no digest")
+    return text
+
+
+def _sizes(numbers: Iterable[int]) -> tuple[int, int, int, int]:
+    offset, packed, start, size = numbers
+    if any(type(number) is not int or not 0 <= number <= MOST_BYTES for number in (offset, packed, start, size)):
+        raise ValueError("a place is out of bounds")
+    return offset, packed, start, size
+
+
+def _damaged(path: Path) -> SourceError:
+    return SourceError(f"{path} is damaged", hint=f"delete the folder {path.parent}; what is in it is fetched again")
