@@ -119,6 +119,12 @@ def nearest(framework: str, version: str | None) -> str | None:
     return catalog.nearest(version) if version else catalog.versions[-1]
 
 
+def around(framework: str, version: str) -> tuple[str, ...]:
+    """The catalogued releases that speak for ``version`` (`Table.around`); empty for an unknown framework."""
+    catalog = table(framework)
+    return catalog.around(version) if catalog else ()
+
+
 def keys(framework: str, version: str | None = None) -> tuple[str, ...]:
     """Sorted option names of a release, or of all releases; without inherited ones."""
     catalog = table(framework)

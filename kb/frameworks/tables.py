@@ -6,6 +6,7 @@ import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,17 @@ class Table:
                 self._nearest[version] = release
         return release
 
+    def around(self, version: str) -> tuple[str, ...]:
+        """The releases read in full that speak for ``version``: itself, or those on either side of it.
+
+        Empty before the first and after the last: nothing was read of it, and nothing is said of its defaults.
+        """
+        wanted = version_key(version)
+        place = bisect_left(self._keys, wanted, key=itemgetter(0))
+        if place < len(self._keys) and self._keys[place][0] == wanted:
+            return self.versions[place : place + 1]
+        return self.versions[place - 1 : place + 1] if 0 < place < len(self._keys) else ()
+
     def _find_nearest(self, version: str) -> str:
         wanted = version_key(version)
         before = [known for key, known in self._keys if key <= wanted]
@@ -140,6 +152,6 @@ def table(framework: str) -> Table | None:
 
 @lru_cache(maxsize=8)
 def side(name: str) -> Mapping[str, Any]:
-    """A side table: ``pins`` or ``renames``."""
+    """A side table: ``pins``, ``renames`` or ``dates`` (of the releases, as the package index or the tag has them)."""
     document: dict[str, Any] = json.loads((FOLDER / "data" / f"_{name}.json").read_text(encoding="utf-8"))
     return document
