@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from trainmedic.kb.sources.tree import SourceTree
 from trainmedic.kb.sentences import sentences
+from trainmedic.kb.sources.tree import SourceTree
 
 MOST = 260
 """Characters of one text, or one sentence if that is longer."""

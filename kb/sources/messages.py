@@ -23,6 +23,7 @@ EARLY, EARLIEST = 160, 70
 their end."""
 RARE = 3
 
+
 @dataclass(slots=True)
 class Entry:
     """A message through the releases: the first and the last that have it, and its places in the last. ``files`` are

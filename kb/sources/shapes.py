@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from trainmedic.kb.sources.syntax import Modules
 from trainmedic.kb.frameworks.book import Entry, OptionsByOwner
 from trainmedic.kb.lazy import regex
+from trainmedic.kb.sources.syntax import Modules
 
 _WRAPPERS: Mapping[str, object] = {"list": [], "dict": {}, "tuple": [], "set": []}
 
@@ -30,7 +30,9 @@ def argparse_options(sources: Modules, path: str, *functions: str, positional: b
         long = long or [name for name in names if positional and not name.startswith("-")]
         if long:
             given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-            options[long[0]] = _argument(sources, path, given, [name for name in names if name not in (long[0], f"--{long[0]}")])
+            options[long[0]] = _argument(
+                sources, path, given, [name for name in names if name not in (long[0], f"--{long[0]}")]
+            )
     return options
 
 

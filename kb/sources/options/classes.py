@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
+from trainmedic.kb.frameworks.book import Entry, OptionsByOwner
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.sources.shapes import (
     argparse_options,
     assigned_options,
@@ -17,8 +19,6 @@ from trainmedic.kb.sources.shapes import (
 )
 from trainmedic.kb.sources.syntax import Modules
 from trainmedic.kb.sources.tree import SourceTree
-from trainmedic.kb.frameworks.book import Entry, OptionsByOwner
-from trainmedic.kb.lazy import regex
 
 _NESTED = {
     "trl": "TRLConfig",

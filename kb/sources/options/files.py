@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
+from trainmedic.kb.frameworks.book import Entry, OptionsByOwner
 from trainmedic.kb.sources.shapes import read_options, signature_options, yaml_options
 from trainmedic.kb.sources.syntax import Modules
 from trainmedic.kb.sources.tree import SourceTree
-from trainmedic.kb.frameworks.book import Entry, OptionsByOwner
 
 _EXAMPLES = {
     "grpo": r"grpo_(math|sliding)_\w+",

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
+from trainmedic.kb.frameworks.book import Entry, OptionsByOwner
 from trainmedic.kb.sources.shapes import (
     argparse_options,
     class_options,
@@ -15,7 +16,6 @@ from trainmedic.kb.sources.shapes import (
 )
 from trainmedic.kb.sources.syntax import Modules
 from trainmedic.kb.sources.tree import SourceTree
-from trainmedic.kb.frameworks.book import Entry, OptionsByOwner
 
 
 def accelerate(tree: SourceTree) -> OptionsByOwner:
