@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainmedic.kb.error_messages.advice import Advice, AdviceBook, load_advice
-from trainmedic.kb.error_messages.index import MOST_LINES, MessageIndex, Occurrence, load_index
+from trainmedic.kb.error_messages.index import MOST_LINES, MessageIndex, Occurrence, load_index, read_index
 from trainmedic.kb.error_messages.packages import names, package
 from trainmedic.kb.error_messages.tables import LOGGED, Entry, Place
 from trainmedic.kb.model.evidence import Evidence, Traceback
@@ -16,6 +16,7 @@ from trainmedic.kb.parse.logs.tracebacks import process_prefix
 
 MOST_MATCHES = 8
 _NAME_CHARACTERS = frozenset("_.")
+ABROAD = 99
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +59,17 @@ def explain(
 
     ``question`` is further text to read, such as a message on its own; its places have no attachment.
     """
-    index = index or load_index()
+    indexes = (*_of_releases(evidence), index or load_index())
     advice = advice or load_advice()
     sources = evidence.sources or (Source(name=None, text=evidence.question, byte_count=0),)
     if question and question != evidence.question:
         sources = (*sources, Source(name=None, text=question, byte_count=len(question)))
-    occurrences = [(found, _span(found, text, lines)) for text in sources for found, lines in _occurrences(text, index)]
+    occurrences = [
+        (found, _span(found, text, lines))
+        for text in sources
+        for each in indexes
+        for found, lines in _occurrences(text, each)
+    ]
     occurrences.sort(key=lambda pair: pair[1].order)
     matches = [_match(group, evidence, advice) for group in _groups(occurrences)]
     unique: dict[tuple[str, str], MessageMatch] = {}
@@ -71,6 +77,19 @@ def explain(
         unique.setdefault((match.entry.package, match.entry.template), match)
     ranked = sorted(unique.values(), key=lambda match: (_importance(match, evidence), match.span.order))
     return tuple(ranked[:MOST_MATCHES])
+
+
+def _of_releases(evidence: Evidence) -> Iterator[MessageIndex]:
+    """The messages of the releases in use: of the packages in tracebacks and of the framework that runs."""
+    frames = tuple(dict.fromkeys(frame for each in evidence.tracebacks for frame in each.frames))
+    for name in names():
+        version = _version(name, evidence)
+        framework = evidence.run.framework
+        if version is None or (_distance(name, frames) == ABROAD and (framework is None or framework.value != name)):
+            continue
+        found = read_index(name, version, frames)
+        if found is not None:
+            yield found
 
 
 Line = tuple[int, str]
@@ -166,7 +185,7 @@ def _fit(occurrence: Occurrence, traceback: Traceback | None, evidence: Evidence
         wrong_kind,
         evidence.run.framework is None or evidence.run.framework.value != entry.package,
         version is not None and entry.includes(version) is False,
-        version is None,
+        version is None or {entry.first, entry.last} != {version},
         not entry.is_newest,
         -occurrence.literal,
         names().index(entry.package),
@@ -180,12 +199,12 @@ def _is_in(file: str, frame: str) -> bool:
 
 
 def _distance(name: str, frames: Sequence[str]) -> int:
-    """How many frames from the innermost a package is; 99 if it is in none."""
+    """How many frames from the innermost a package is; `ABROAD` if it is in none."""
     modules = [f"/{folder.removeprefix('src/').removeprefix('python/')}" for folder in package(name).code]
     for distance, frame in enumerate(reversed(frames)):
         if any(module in frame.replace("\\", "/") for module in modules):
             return distance
-    return 99
+    return ABROAD
 
 
 def _version(name: str, evidence: Evidence) -> str | None:

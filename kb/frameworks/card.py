@@ -15,7 +15,7 @@ from trainmedic.kb.frameworks.entries import owners
 from trainmedic.kb.frameworks.mentions import LIBRARIES
 from trainmedic.kb.frameworks.profiles import profiles, select
 from trainmedic.kb.frameworks.settings import specs
-from trainmedic.kb.frameworks.tables import FOLDER, table
+from trainmedic.kb.frameworks.tables import FOLDER, of_tables, table
 from trainmedic.kb.model.run import Value, VersionFact
 from trainmedic.kb.versions import version_key
 
@@ -76,6 +76,7 @@ def card(
     return replace(found, version=fact, now=now, beyond=beyond)
 
 
+@of_tables
 @lru_cache(maxsize=512)
 def _card(framework: str, key: str, algorithm: str | None) -> Card | None:
     info = catalogue.option(framework, key)
@@ -94,6 +95,7 @@ def _card(framework: str, key: str, algorithm: str | None) -> Card | None:
     )
 
 
+@of_tables
 @cache
 def best_known() -> tuple[str, ...]:
     """The catalogued frameworks: those of Hugging Face, on whose arguments others build, first."""
@@ -101,6 +103,7 @@ def best_known() -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys((*libraries, *catalogue.frameworks())) if table(name) is not None)
 
 
+@of_tables
 @lru_cache(maxsize=1024)
 def homes(name: str) -> tuple[str, ...]:
     """The frameworks that have an option of this name, or one that ends so; those that still have it first."""
@@ -115,6 +118,7 @@ def homes(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*now, *once)))
 
 
+@of_tables
 @lru_cache(maxsize=1024)
 def longer_names(framework: str, ending: str) -> tuple[str, ...]:
     """The options of a framework with dotted names that end so, the shortest first; those of the newest release."""

@@ -11,7 +11,7 @@ from trainmedic.kb.frameworks.catalogue import around, inherited_from
 from trainmedic.kb.frameworks.entries import algorithm_options
 from trainmedic.kb.frameworks.profiles import INHERITS
 from trainmedic.kb.frameworks.settings import Key, Spec, specs
-from trainmedic.kb.frameworks.tables import Table, table
+from trainmedic.kb.frameworks.tables import Table, of_tables, table
 from trainmedic.kb.frameworks.values import Nothing, normalise
 from trainmedic.kb.model.run import Option, Value, VersionFact
 from trainmedic.kb.versions import bare, version_key
@@ -82,6 +82,7 @@ def _offers(catalog: Table, key: str, value: str, release: str) -> bool:
     return not choices or value in choices
 
 
+@of_tables
 @lru_cache(maxsize=256)
 def defaults(
     framework: str,
@@ -186,6 +187,7 @@ def _raw(catalog: Table, hf: Table | None, name: str, at: _At) -> Any:
     return _NO_SUCH if hf is None else _inherited(name, at.parents)
 
 
+@of_tables
 @lru_cache(maxsize=8192)
 def _inherited(name: str, parents: tuple[str, ...]) -> Any:
     hf = table("transformers")

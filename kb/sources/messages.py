@@ -35,19 +35,27 @@ class Entry:
     files: set[str] = field(default_factory=set)
 
 
-def collected(trees: Iterable[SourceTree], about: Package) -> tuple[list[str], dict[tuple[str, str], Entry]]:
-    """(versions, entry by skeleton and kind) of releases of a package, which come lowest first."""
+def collected(
+    trees: Iterable[SourceTree], about: Package, *, models: bool = True, general: bool = True
+) -> tuple[list[str], dict[tuple[str, str], Entry]]:
+    """(versions, entry by skeleton and kind) of releases of a package, which come lowest first.
+
+    ``models``: also of the code of single models, which is most of transformers; ``general``: of these only what
+    several of them say.
+    """
     versions: list[str] = []
     entries: dict[tuple[str, str], Entry] = {}
     parsed: dict[str, tuple[Message, ...]] = {}
     for index, tree in enumerate(trees):
         versions.append(tree.version)
         for path in sorted(filter(about.has, tree.paths()), key=_importance):
+            if not models and is_of_model(path):
+                continue
             content = tree.files[path]
             if content not in parsed:
                 parsed[content] = tuple(messages_of(tree.text(path)))
             for message in parsed[content]:
-                if _is_of_model(path):
+                if is_of_model(path):
                     message = replace(message, template=_of_any_model(message.template, path))
                 key = (skeleton(message.template), message.kind)
                 entry = entries.setdefault(key, Entry(index, index, []))
@@ -55,15 +63,15 @@ def collected(trees: Iterable[SourceTree], about: Package) -> tuple[list[str], d
                     entry.last, entry.places = index, []
                 entry.places.append((about.above + path, message))
                 entry.files.add(path)
-    return versions, {key: entry for key, entry in entries.items() if _is_general(entry)}
+    return versions, {key: entry for key, entry in entries.items() if not general or _is_general(entry)}
 
 
 def _is_general(entry: Entry) -> bool:
     """Whether a message is of shared code, or of several models of a library that copies their code."""
-    return len(entry.files) >= MODELS_WITH_MESSAGE or not all(map(_is_of_model, entry.files))
+    return len(entry.files) >= MODELS_WITH_MESSAGE or not all(map(is_of_model, entry.files))
 
 
-def _is_of_model(path: str) -> bool:
+def is_of_model(path: str) -> bool:
     return path.startswith("transformers/models/") and not path.startswith("transformers/models/auto/")
 
 

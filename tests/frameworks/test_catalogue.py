@@ -68,7 +68,7 @@ def test_defaults_change_where_the_sources_say() -> None:
         assert found is not None
         return found.default
 
-    assert default("ms-swift", "rpo_alpha", "3.7.3") == 1.0
+    assert default("ms-swift", "rpo_alpha", "3.6.0") == 1.0
     assert default("ms-swift", "rpo_alpha", "3.8.0") is None
     assert default("openrlhf", "attn_implementation", "0.8.10") == "flash_attention_2"
     assert default("llamafactory", "cutoff_len", "0.9.0") == 1024

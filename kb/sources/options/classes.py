@@ -45,6 +45,12 @@ def axolotl(tree: SourceTree) -> OptionsByOwner:
     return owned
 
 
+def bitsandbytes_config(tree: SourceTree) -> OptionsByOwner:
+    """Transformers' class of options for bitsandbytes."""
+    sources = Modules.matching(tree, r"transformers/utils/quantization_config\.py")
+    return {"BitsAndBytesConfig": signature_options(sources, "BitsAndBytesConfig")}
+
+
 _SECTIONS = {
     "zero_optimization": "DeepSpeedZeroConfig",
     "zero_optimization.offload_param": "DeepSpeedZeroOffloadParamConfig",
