@@ -185,8 +185,9 @@ def _fit(occurrence: Occurrence, traceback: Traceback | None, evidence: Evidence
         wrong_kind,
         evidence.run.framework is None or evidence.run.framework.value != entry.package,
         version is not None and entry.includes(version) is False,
-        version is None or {entry.first, entry.last} != {version},
+        version is None,
         not entry.is_newest,
+        {entry.first, entry.last} != {version},
         -occurrence.literal,
         names().index(entry.package),
     )
