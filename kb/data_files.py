@@ -1,7 +1,9 @@
-"""Tables that are shipped beside the code. Reading them here keeps parsing itself free of disk access."""
+"""Tables that are shipped beside the code, and the folder of what is not. Reading tables here keeps parsing itself free
+of disk access."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -21,6 +23,12 @@ def read_toml(path: Path) -> dict[str, Any]:
     import tomllib
 
     return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def default_data_dir() -> Path:
+    """The user's data folder, never the working directory."""
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "trainmedic"
 
 
 def load_yaml(package: str, name: str) -> Mapping[str, Any]:

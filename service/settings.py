@@ -9,11 +9,12 @@ import os
 import re
 from ipaddress import ip_address
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_core import PydanticCustomError
 
+from trainmedic.kb.data_files import default_data_dir
 from trainmedic.kb.lazy import regex
 
 NO_SECRET = SecretStr("")
@@ -22,12 +23,6 @@ RATE_LIMIT = regex(r"\s*\d+\s*(/|per)\s*(\d+\s*)?(second|minute|hour|day|month|y
 """A limit as the package limits reads it, which takes too long to import here."""
 DATABASE = regex(r"(sqlite|postgres|postgresql)(\+\w+)?://.*")
 STORAGE = regex(r"memory|database|[\w+]+://.*")
-
-
-def default_data_dir() -> Path:
-    """The user's data folder, never the working directory."""
-    base = os.environ.get("XDG_DATA_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "share") / "trainmedic"
 
 
 def _invalid(problem: str) -> PydanticCustomError:
@@ -108,6 +103,23 @@ class ModelSettings(Section):
     )
 
 
+class SourcesSettings(Section):
+    mode: Literal["installed", "index", "off"] = Field(
+        "installed",
+        alias="sources",
+        description="whose source code is read: `installed` packages, also those of the package `index`, or none "
+        "(`off`) but what is stored ([sources.md](../use/sources.md))",
+    )
+    index: SecretStr = Field(
+        NO_SECRET,
+        description="address of the package index (its simple API); default: those that pip is configured for",
+    )
+    python: str = Field(
+        "",
+        description="interpreter, or folder of the environment, whose packages are read; default: that of trainmedic",
+    )
+
+
 class WebhookSettings(Section):
     url: SecretStr = Field(
         NO_SECRET,
@@ -157,6 +169,7 @@ class Settings(Section):
     kb_paths: str = Field("", description="folders of your own rule and case pages, separated like PATH")
     embedder: EmbedderSettings = EmbedderSettings()
     model: ModelSettings = ModelSettings()
+    sources: SourcesSettings = SourcesSettings()
     request_timeout_s: float = Field(30.0, gt=0, description="deadline of a request; an error is returned after it")
     concurrency: int = Field(
         4,

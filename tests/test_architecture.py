@@ -93,15 +93,15 @@ UNPICKLING_CALLS = {"Pool", "ProcessPoolExecutor", "Manager", "recv"}
 READS_ENVIRONMENT = {
     "ingest/threads/ray_data.py",
     "ingest/sources/github/__init__.py",
+    "kb/data_files.py",
+    # What pip reads there.
+    "kb/sources/pip_configuration.py",
     "service/configuration.py",
-    "service/settings.py",
     "ui/chat/uploads.py",
     "ui/cli/__init__.py",
     "ui/cli/_input.py",
     "ui/tracing.py",
     "ui/watch/launch.py",
-    # What pip reads there.
-    "kb/sources/pip_configuration.py",
     "kb/store/embedder.py",
 }
 NAMES_FRAMEWORKS = {

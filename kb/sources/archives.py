@@ -129,7 +129,7 @@ def _project(names: Collection[str], read: Callable[[str], bytes]) -> dict[str, 
 def _tar_contents(path: Path) -> dict[str, bytes]:
     kept: dict[str, bytes] = {}
     budget, count = Budget(), 0
-    with gzip.open(path) as stream, tarfile.open(fileobj=_Bounded(stream), mode="r:") as archive:
+    with gzip.open(path) as stream, tarfile.open(fileobj=(bounded := _Bounded(stream)), mode="r:") as archive:
         for info in archive:
             count += 1
             if count > _MOST_MEMBERS:
@@ -151,6 +151,8 @@ def _tar_contents(path: Path) -> dict[str, bytes]:
                 raise SourceError(f"{name} is cut off", hint="get the file again")
             budget.take(len(content))
             kept[name] = content
+        while bounded.read(_LARGEST_HEADER):  # to the end, where the checksum is
+            pass
     return {path: kept[name] for path, name in _project(kept, kept.__getitem__).items()}
 
 

@@ -18,10 +18,13 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.sources.tree import SourceTree
 from trainmedic.kb.suggest import closest
 
-_LONGEST_LINE = 400
+_LONGEST_LINE = 300
 _LONGEST_PATTERN = 300
-_NESTED = regex(r"[*+}][?+]?\)[*+{]")
-"""A repeated group that ends in a repetition, which may take for ever."""
+_MOST_WILDCARDS = 2
+_WILDCARD = regex(r"\.[*+]")
+_TOKEN = regex(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(|\)|[*+|]|\{\d*,\d*\}", re.DOTALL)
+_LINE_BREAK = regex(r"\r\n|\r|\n")
+"""What ends a line for Python's parser; `str.splitlines` knows more, which would shift the numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,20 +61,23 @@ class Difference:
 
 
 def find(tree: SourceTree, pattern: str, *, below: str = "", most: int = 50, seconds: float = 2.0) -> Found:
-    """The lines that a regular expression matches, in paths that start with ``below``. Raises `InvalidRequest`."""
+    """The lines that a regular expression matches, in paths that start with ``below``. Raises `InvalidRequest`.
+
+    Patterns that take exponential time are refused; one line may still take long, so a service searches confined.
+    """
     wanted = _compiled(pattern)
     end, matches = time.monotonic() + seconds, list[Lines]()
     for path in tree.paths():
         if not path.startswith(below):
             continue
-        for number, line in enumerate(tree.text(path).splitlines(), start=1):
+        for number, line in enumerate(_split(tree.text(path)), start=1):
+            if time.monotonic() > end:
+                return Found(matches=tuple(matches), complete=False)
             if not wanted.search(line[:_LONGEST_LINE]):
                 continue
             if len(matches) == most:
                 return Found(matches=tuple(matches), complete=False)
             matches.append(_lines(tree, path, number, line[:_LONGEST_LINE]))
-        if time.monotonic() > end:
-            return Found(matches=tuple(matches), complete=path == tree.paths()[-1])
     return Found(matches=tuple(matches), complete=True)
 
 
@@ -82,14 +88,14 @@ def symbol(tree: SourceTree, module: str, name: str = "") -> Lines:
     """
     path = path_of(tree, module)
     if not name:
-        return _lines(tree, path, 1, tree.text(path))
+        return _lines(tree, path, 1, "\n".join(_split(tree.text(path))))
     defined = _defined(tree.text(path))
     if name not in defined:
         near = closest(name, defined)
         hint = f"did you mean {near}?" if near else None
         raise NotFound(f"{tree.package} {tree.version} has no {name} in {path}", hint=hint)
     first, last = defined[name]
-    lines = tree.text(path).splitlines()[first - 1 : last]
+    lines = _split(tree.text(path))[first - 1 : last]
     return _lines(tree, path, first, "\n".join(lines), name)
 
 
@@ -142,7 +148,7 @@ def _unified(before: SourceTree, after: SourceTree, old: Lines | None, new: Line
 
 
 def _listed(side: Lines | None) -> Sequence[str]:
-    return side.text.splitlines() if side else ()
+    return side.text.split("\n") if side else ()
 
 
 def _start(side: Lines | None, index: int) -> int:
@@ -156,17 +162,41 @@ def _lines(tree: SourceTree, path: str, first: int, text: str, name: str = "") -
 def _compiled(pattern: str) -> re.Pattern[str]:
     if len(pattern) > _LONGEST_PATTERN:
         raise InvalidRequest(f"the pattern is longer than {_LONGEST_PATTERN} characters", hint="search for less")
-    if _NESTED.search(pattern):
-        raise InvalidRequest("the pattern repeats a repetition, which may take for ever", hint="repeat only once")
+    if _repeats_a_choice(pattern) or len(_WILDCARD.findall(pattern)) > _MOST_WILDCARDS:
+        hint = f"no repetition or | in a repeated group, and at most {_MOST_WILDCARDS} times .*"
+        raise InvalidRequest("the pattern may take for ever", hint=hint)
     try:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise InvalidRequest(f"{pattern!r:.80} is no regular expression ({error})") from error
 
 
+def _repeats_a_choice(pattern: str) -> bool:
+    """Whether a repeated group can match the same text in several ways."""
+    open_groups, closed = [False], False
+    for found in _TOKEN.finditer(pattern):
+        token = found[0]
+        if token == "(":
+            open_groups.append(False)
+        elif token == ")" and len(open_groups) > 1:
+            closed = open_groups.pop()
+            open_groups[-1] |= closed
+            if closed and pattern[found.end() : found.end() + 1] in ("*", "+", "{"):
+                return True
+        elif token in ("*", "+", "|") or token.startswith("{"):
+            open_groups[-1] = True
+    return False
+
+
+def _split(text: str) -> list[str]:
+    """The lines of a text, without an empty one after the last."""
+    lines = _LINE_BREAK.split(text)
+    return lines if lines[-1] else lines[:-1]
+
+
 @lru_cache(maxsize=32)
 def _defined(text: str) -> dict[str, tuple[int, int]]:
-    """The lines of every definition by its dotted name; the first of several, but the last of overloads."""
+    """The lines of every definition by its dotted name: of several the last, as for Python; of assignments the first."""
     try:
         module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

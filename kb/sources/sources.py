@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from trainmedic.kb.errors import Forbidden, NotFound
 from trainmedic.kb.sources.archives import archive_tree
@@ -18,18 +18,22 @@ from trainmedic.kb.sources.tree import SourceTree
 
 Mode = Literal["installed", "index", "off"]
 """What may be read: the packages of this machine, also those of the index, or only what is stored."""
+MODES: Mapping[str, Mode] = {mode: mode for mode in get_args(Mode)}
 _ALLOW = "TRAINMEDIC_SOURCES=index"
 
 
 class Sources:
-    """The source of releases. ``python`` is the interpreter whose packages are read, by default this one."""
+    """The source of releases.
+
+    ``index_url`` is by default what pip is configured for, ``python`` the interpreter that runs this.
+    """
 
     def __init__(
-        self, folder: Path, mode: Mode = "installed", *, index: Index | None = None, python: Path | None = None
+        self, folder: Path, mode: Mode = "installed", *, index_url: str = "", python: Path | None = None
     ) -> None:
         self.store = Store(folder)
         self.mode = mode
-        self._index = index
+        self._index_url = index_url
         self._python = python
 
     @cached_property
@@ -42,7 +46,7 @@ class Sources:
 
     @cached_property
     def index(self) -> Index:
-        return self._index or Index.of_pip()
+        return Index.of_pip(self._index_url)
 
     def open(self, package: str, version: str) -> SourceTree:
         """The source of a release. Raises `NotFound`, and `SourceError` if it cannot be had."""
@@ -61,9 +65,26 @@ class Sources:
 
     def fetch(self, package: str, version: str) -> SourceTree:
         """Store the source of a release from the index, as its user asks for. Raises `Forbidden` if that is off."""
-        if self.mode == "off":
-            raise Forbidden("sources are off, so nothing is fetched", hint=f"{_ALLOW}, or import a bundle")
+        self._ask_index()
         return self.store.add(self.index.fetch(package, version))
+
+    def here(self, package: str) -> SourceTree:
+        """What is installed of a package. Raises `NotFound`."""
+        found = self.installed.get(canonical(package))
+        tree = found.tree() if found else None
+        if tree is None:
+            raise NotFound(
+                f"{package} is not installed here", hint="TRAINMEDIC_SOURCES_PYTHON names another interpreter"
+            )
+        return tree
+
+    def newest(self, package: str) -> str:
+        """The newest published release that is neither a pre-release nor withdrawn. Raises `NotFound`."""
+        self._ask_index()
+        usable = [each.version for each in self.index.releases(package) if not each.yanked and not each.prerelease]
+        if not usable:
+            raise NotFound(f"{package} has no final release", hint=f"name one: {package}==VERSION")
+        return usable[-1]
 
     def read(self, archive: Path) -> SourceTree:
         """Store the code of a wheel or sdist of this machine."""
@@ -80,3 +101,8 @@ class Sources:
         if self.mode == "index":
             found |= {release.version: release for release in self.index.releases(package)}
         return tuple(sorted(found.values(), key=lambda release: parsed(release.version)))
+
+    def _ask_index(self) -> None:
+        """Raises `Forbidden` where nothing may be fetched, whoever asks."""
+        if self.mode == "off":
+            raise Forbidden("sources are off, so nothing is fetched", hint=f"{_ALLOW}, or import a bundle")

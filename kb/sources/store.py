@@ -8,31 +8,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-import lzma
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainmedic.kb.errors import NotFound, SourceError
-from trainmedic.kb.sources.selection import MOST_BYTES, canonical, checked_name, parsed, release_key
-from trainmedic.kb.sources.tree import Origin, SourceTree, tree_digest
+from trainmedic.kb.sources.selection import canonical, parsed, release_key
+from trainmedic.kb.sources.tree import Origin, SourceTree
 
 _FORMAT = 1
-_BLOCK = 192 * 1024
-"""Bytes of a block before compression. Twice as much saves 5 %, and a file then takes twice as long to read."""
-_LARGEST_BLOCK = 8 * 1024 * 1024
+_BLOCK = 96 * 1024
+"""Bytes of a block before compression; a larger file is a block of its own. LZMA would save a tenth of the disk, and
+take five times as long to unpack."""
+LARGEST_BLOCK = 8 * 1024 * 1024
 _LARGEST_LIST = 32 * 1024 * 1024
-_FILTERS = ({"id": lzma.FILTER_LZMA2, "preset": 4, "dict_size": 2 * _LARGEST_BLOCK},)
-_DAMAGED = (OSError, ValueError, KeyError, TypeError, lzma.LZMAError, zlib.error)
+_DAMAGED = (OSError, ValueError, LookupError, TypeError, zlib.error)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A file's text: its block, and where in the unpacked block it is."""
 
     chunk: str
@@ -44,11 +42,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
-    """The list of a release: ``places`` by digest."""
+    """The list of a release: ``places`` by digest. ``digest`` is that of the tree."""
 
     package: str
     version: str
     origin: Origin
+    digest: str
     released: str | None
     files: Mapping[str, str] = field(repr=False)
     places: Mapping[str, Place] = field(repr=False)
@@ -87,6 +86,7 @@ class Store:
             package=tree.package,
             version=tree.version,
             origin=tree.origin,
+            digest=tree.digest,
             released=tree.released,
             files=tree.files,
             places={digest: places[digest] for digest in sorted(set(tree.files.values()))},
@@ -104,12 +104,12 @@ class Store:
 
     def tree(self, pack: Pack) -> SourceTree:
         """The tree of a stored release."""
-        unpacked = lru_cache(maxsize=8)(lambda chunk, offset, size: self._block(pack.package, chunk, offset, size))
+        block = lru_cache(maxsize=8)(lambda chunk, offset, size: self._block(pack.package, chunk, offset, size))
 
         def read(path: str) -> bytes:
             digest = pack.files[path]
             place = pack.places[digest]
-            content: bytes = unpacked(place.chunk, place.offset, place.packed)[place.start : place.start + place.size]
+            content: bytes = block(place.chunk, place.offset, place.packed)[place.start : place.start + place.size]
             if hashlib.sha256(content).hexdigest() != digest:
                 raise _damaged(self.chunk(pack.package, place.chunk))
             return content
@@ -118,7 +118,7 @@ class Store:
             package=pack.package,
             version=pack.version,
             origin=pack.origin,
-            digest=tree_digest(pack.files),
+            digest=pack.digest,
             released=pack.released,
             files=pack.files,
             read=read,
@@ -137,10 +137,10 @@ class Store:
     def _write_chunk(self, package: str, contents: Mapping[str, bytes]) -> dict[str, Place]:
         """The new texts in blocks. Texts come in the order of their paths, so neighbours share words."""
         packed, placed = bytearray(), []
-        for block in _blocks(contents):
-            data = lzma.compress(b"".join(contents[digest] for digest in block), lzma.FORMAT_XZ, filters=_FILTERS)
+        for digests in _blocks(contents):
+            data = zlib.compress(b"".join(contents[digest] for digest in digests))
             start = 0
-            for digest in block:
+            for digest in digests:
                 placed.append((digest, len(packed), len(data), start, len(contents[digest])))
                 start += len(contents[digest])
             packed += data
@@ -155,18 +155,18 @@ class Store:
         try:
             with path.open("rb") as stream:
                 stream.seek(offset)
-                return unpacked_block(stream.read(size))
+                return unpacked(stream.read(size), LARGEST_BLOCK)
         except _DAMAGED as error:
             raise _damaged(path) from error
 
 
-def unpacked_block(data: bytes) -> bytes:
-    """Raises `ValueError` or `lzma.LZMAError`."""
-    reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=64 * 1024 * 1024)
-    block = reader.decompress(data, max_length=_LARGEST_BLOCK)
+def unpacked(data: bytes, most: int) -> bytes:
+    """Raises `ValueError` and `zlib.error`."""
+    reader = zlib.decompressobj()
+    content = reader.decompress(data, most)
     if not reader.eof or reader.unused_data:
-        raise ValueError("a block is too large or cut off")
-    return block
+        raise ValueError("what was packed is too large or cut off")
+    return content
 
 
 def packed_list(pack: Pack) -> bytes:
@@ -176,7 +176,8 @@ def packed_list(pack: Pack) -> bytes:
     number = {digest: index for index, digest in enumerate(digests)}
     data = {
         "format": _FORMAT,
-        **{"package": pack.package, "version": pack.version, "origin": pack.origin, "released": pack.released},
+        **{"package": pack.package, "version": pack.version, "origin": pack.origin},
+        **{"digest": pack.digest, "released": pack.released},
         "chunks": chunks,
         "texts": [
             [digest, chunks.index(place.chunk), place.offset, place.packed, place.start, place.size]
@@ -188,31 +189,19 @@ def packed_list(pack: Pack) -> bytes:
 
 
 def unpacked_list(data: bytes) -> Pack:
-    """The list that these bytes are, which may come from anywhere. Raises `ValueError` and the like."""
-    reader = zlib.decompressobj()
-    text = reader.decompress(data, _LARGEST_LIST)
-    if not reader.eof:
-        raise ValueError("the list is too large or cut off")
-    listed: Any = json.loads(text)
+    """The list that these bytes are, its fields unchecked. Raises `ValueError`, `LookupError` and the like."""
+    listed: Any = json.loads(unpacked(data, _LARGEST_LIST))
     if listed["format"] != _FORMAT:
         raise ValueError("the list is of another version of trainmedic")
-    chunks = [_hexadecimal(name) for name in listed["chunks"]]
-    places = {
-        _hexadecimal(digest): Place(chunks[chunk], *_sizes(numbers)) for digest, chunk, *numbers in listed["texts"]
-    }
-    digests = list(places)
-    files = {checked_name(path): digests[number] for path, number in sorted(listed["files"].items())}
-    if sum(places[digest].size for digest in files.values()) > MOST_BYTES:
-        raise ValueError("the release is too large")
-    if listed["origin"] not in ("installed", "wheel", "sdist", "checkout", "bundle"):
-        raise ValueError("the release is of no known origin")
+    chunks, digests = listed["chunks"], [text[0] for text in listed["texts"]]
     return Pack(
-        package=canonical(listed["package"]),
-        version=str(parsed(listed["version"])),
+        package=listed["package"],
+        version=listed["version"],
         origin=listed["origin"],
-        released=None if listed["released"] is None else str(listed["released"])[:10],
-        files=files,
-        places=places,
+        digest=listed["digest"],
+        released=listed["released"],
+        files={path: digests[number] for path, number in listed["files"].items()},
+        places={digest: Place(chunks[chunk], *numbers) for digest, chunk, *numbers in listed["texts"]},
     )
 
 
@@ -245,19 +234,6 @@ def _blocks(contents: Mapping[str, bytes]) -> Iterator[tuple[str, ...]]:
         size += len(content)
     if block:
         yield tuple(block)
-
-
-def _hexadecimal(text: str) -> str:
-    if not 32 <= len(text) <= 64 or set(text) - set("0123456789abcdef"):
-        raise ValueError(f"{text!r} is no digest")
-    return text
-
-
-def _sizes(numbers: Iterable[int]) -> tuple[int, int, int, int]:
-    offset, packed, start, size = numbers
-    if any(type(number) is not int or not 0 <= number <= MOST_BYTES for number in (offset, packed, start, size)):
-        raise ValueError("a place is out of bounds")
-    return offset, packed, start, size
 
 
 def _damaged(path: Path) -> SourceError:

@@ -7,12 +7,15 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from trainmedic.kb.errors import InvalidSettings, TrainmedicError
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.text.compressed import head_and_tail
 from trainmedic.kb.parse.text.intake import decode
+
+if TYPE_CHECKING:
+    from trainmedic.kb.sources.sources import Sources
 
 MAX_BYTES = 64 * 1024 * 1024
 MOST_FILES = 100
@@ -102,21 +105,50 @@ def language_of(choice: str) -> Literal["en", "zh"]:
 
 def folders_of(names: Sequence[str]) -> tuple[Path, ...]:
     """The named folders of pages, and those of the setting ``kb_paths``, read without the packages of a service."""
-    configured = os.environ.get("TRAINMEDIC_KB_PATHS", "") or _setting("kb_paths")
+    configured = setting("kb_paths")
     return tuple(Path(part) for part in (*names, *configured.split(os.pathsep)) if part)
 
 
-def _setting(name: str) -> str:
-    """A setting of the file alone; empty without a readable one."""
+def sources() -> Sources:
+    """The source of packages as the settings ``sources…`` allow, read without the packages of a service."""
+    from trainmedic.kb.data_files import default_data_dir
+    from trainmedic.kb.sources.sources import MODES, Sources
+
+    mode = setting("sources") or "installed"
+    if mode not in MODES:
+        raise InvalidSettings(f"sources is {mode!r}", hint=f"one of {', '.join(MODES)}")
+    folder, python = setting("data_dir"), setting("sources_python")
+    return Sources(
+        (Path(folder) if folder else default_data_dir()) / "sources",
+        MODES[mode],
+        index_url=setting("sources_index"),
+        python=Path(python) if python else None,
+    )
+
+
+def setting(name: str) -> str:
+    """A setting of the environment, of a file that it names, or of the file of settings; empty without it."""
+    variable = f"TRAINMEDIC_{name.upper()}"
+    if secret := os.environ.get(f"{variable}_FILE"):
+        return content(secret).decode("utf-8", "replace").strip()
+    return os.environ.get(variable, "") or _in_file(name)
+
+
+def _in_file(name: str) -> str:
     path = Path(os.environ.get("TRAINMEDIC_CONFIG", "trainmedic.toml"))
     if not path.is_file():
         return ""
     import tomllib
 
     try:
-        value = tomllib.loads(path.read_text(encoding="utf-8")).get(name, "")
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidSettings(f"{path} is not TOML: {error}") from error
+    section, _, key = name.partition("_")
+    inner = table.get(section)
+    value = table.get(name, inner.get(key, "") if isinstance(inner, dict) else "")
+    if isinstance(value, dict):
+        return ""
     return os.pathsep.join(map(str, value)) if isinstance(value, list) else str(value)
 
 

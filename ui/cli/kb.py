@@ -1,10 +1,11 @@
-"""Work with the knowledge base: lint, list, show, new.
+"""Work with the knowledge base: lint, list, show, new, sources.
 
 lint      check pages and lists of defects (all, or the given ones): format, links, both languages; run the
           rules' examples
 list      list cases, mechanisms and rules, known defects, or the names that pages use (signals, settings, concepts)
 show      print one case, mechanism, origin (mechanism.origin), rule or known defect as Markdown
 new       write the skeleton of a case, mechanism or rule page
+sources   the source code of packages that answers quote: list, fetch, export, import
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainmedic.ui.cli import _sources
 from trainmedic.ui.cli._input import folders_of
 
 if TYPE_CHECKING:
@@ -38,10 +40,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument("id", help="lower-case words joined by dashes; names the problem, not the remedy")
     new.add_argument("--folder", required=True, type=Path, help="where the page goes")
     new.add_argument("--new-folder", action="store_true", help="create the folder if it does not exist")
+    _sources.arguments(actions.add_parser("sources", help="the stored source code of packages"))
 
 
 def run(options: argparse.Namespace) -> int:
-    actions = {"lint": _lint, "list": _list, "show": _show, "new": _new}
+    actions = {"lint": _lint, "list": _list, "show": _show, "new": _new, "sources": _sources.run}
     return actions[options.action](options)
 
 
