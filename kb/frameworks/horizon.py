@@ -80,7 +80,7 @@ def horizons(
 ) -> tuple[Horizon, ...]:
     """The versions that lie beyond what is known, one entry a package, sorted; of ``packages`` alone if given."""
     names = versions.keys() if packages is None else set(packages) & versions.keys()
-    found = (_horizon(versions[name], tuple(kinds)) for name in sorted(names))
+    found = (horizon(versions[name], tuple(kinds)) for name in sorted(names))
     return tuple(each for each in found if each is not None)
 
 
@@ -101,7 +101,8 @@ def _deciding(framework: str) -> Iterator[str]:
         yield "transformers"
 
 
-def _horizon(fact: VersionFact, kinds: tuple[Kind, ...]) -> Horizon | None:
+def horizon(fact: VersionFact, kinds: Iterable[Kind] = Kind) -> Horizon | None:
+    """None for a version that lies within what is known, or of which nothing can be said."""
     newer = [kind for kind in kinds if standing(fact, kind) is Standing.NEWER]
     bounds = tuple(bound for kind in newer if (bound := last_known(fact.package, kind)) is not None)
     if bounds:

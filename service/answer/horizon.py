@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from trainmedic.kb.engine.facts import version_text
-from trainmedic.kb.frameworks.horizon import Horizon, Kind
+from trainmedic.kb.frameworks.horizon import Horizon, Kind, horizons, packages_of
 from trainmedic.kb.frameworks.profiles import profiles, title
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.report_view import HorizonView
 
+if TYPE_CHECKING:  # a check needs no search
+    from trainmedic.service.pipeline import Draft
+
 messages = load_messages(__package__)
+
+
+def of_draft(draft: Draft) -> tuple[Horizon, ...]:
+    """The packages that an answer speaks of, in releases beyond what is known."""
+    named = packages_of(draft.context.evidence.runs) or frozenset()
+    asked = draft.inquiry.packages if draft.inquiry is not None else ()
+    return horizons(draft.context.evidence.versions, {*named, *asked, *(m.defect.package for m in draft.defects)})
 
 
 def horizon_views(horizons: Iterable[Horizon], language: str) -> tuple[HorizonView, ...]:

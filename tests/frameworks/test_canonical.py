@@ -93,7 +93,7 @@ def value(name: str, options: list[Option], framework: str, algorithm: str | Non
         ("llamafactory", "0.6.3", "sft", "attention", "eager"),
         ("ms-swift", "3.1.0", "dpo", "rpo_alpha", 1.0),
         ("ms-swift", "3.1.0", "dpo", "use_peft", True),
-        ("ms-swift", "3.7.3", "dpo", "rpo_alpha", 1.0),
+        ("ms-swift", "3.7.3", "dpo", "rpo_alpha", "ABSENT"),  # 3.6 and 3.8 were read, and differ
         ("ms-swift", "3.8.0", "dpo", "rpo_alpha", None),
         ("ms-swift", "4.5.2", "dpo", "micro_batch", 1),
         ("ms-swift", "4.5.2", "dpo", "use_peft", True),
