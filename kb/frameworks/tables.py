@@ -171,9 +171,10 @@ def of_tables(cached: Cached) -> Cached:
 def read_with(reader: ReleaseReader | None) -> None:
     """Read releases that are not catalogued with ``reader`` from now on; None: only the committed ones are known."""
     _CATALOGUES.reader = reader
-    _CATALOGUES.asked.clear()
-    _CATALOGUES.tables.clear()
-    _CATALOGUES.clear()
+    if _CATALOGUES.asked:
+        _CATALOGUES.asked.clear()
+        _CATALOGUES.tables.clear()
+        _CATALOGUES.clear()
 
 
 def learn(framework: str, version: str) -> None:

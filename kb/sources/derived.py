@@ -30,7 +30,6 @@ from trainmedic.kb.sources.tree import SourceTree
 ALIKE = 0.5
 """The part of the nearest release's options that a release must have, or not all of its declarations were found: those
 of some frameworks are in files that are not installed."""
-_ABSENT = (NotFound, SourceError, Forbidden, InvalidRequest)
 _LOG = logging.getLogger(__name__)
 
 
@@ -38,7 +37,7 @@ class Derived:
     """The derived facts of releases; what is not at hand has none."""
 
     def __init__(self, sources: Sources) -> None:
-        self._sources = sources
+        self.sources = sources
         self._messages = lru_cache(maxsize=64)(self._message_tables)
 
     def attach(self) -> None:
@@ -100,14 +99,16 @@ class Derived:
     def tree(self, package: str, version: str) -> SourceTree | None:
         """The source of a release; None if it is not at hand, which the log explains."""
         try:
-            return self._sources.open(package, version)
-        except _ABSENT as error:
+            return self.sources.open(package, version)
+        except (NotFound, Forbidden, InvalidRequest) as error:
             _LOG.info("%s %s is not read: %s", package, version, error)
-            return None
+        except SourceError as error:
+            _LOG.warning("%s %s cannot be read: %s", package, version, error)
+        return None
 
     def _kept(self, tree: SourceTree, kind: str, make: Callable[[], str], base: str = "") -> str:
         name = hashlib.sha256(f"{tree.digest} {base} {_extractor()}".encode()).hexdigest()[:32]
-        path = self._sources.store.folder / tree.package / f"{kind}-{name}.json"
+        path = self.sources.store.folder / tree.package / f"{kind}-{name}.json"
         try:
             return path.read_text(encoding="utf-8")
         except OSError:
