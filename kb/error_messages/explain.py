@@ -16,7 +16,6 @@ from trainmedic.kb.parse.logs.tracebacks import process_prefix
 
 MOST_MATCHES = 8
 _NAME_CHARACTERS = frozenset("_.")
-ABROAD = 99
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,12 +81,11 @@ def explain(
 def _of_releases(evidence: Evidence) -> Iterator[MessageIndex]:
     """The messages of the releases in use: of the packages in tracebacks and of the framework that runs."""
     frames = tuple(dict.fromkeys(frame for each in evidence.tracebacks for frame in each.frames))
+    folders = {folder for frame in frames for folder in frame.replace("\\", "/").split("/")[:-1]}
     for name in names():
-        version = _version(name, evidence)
-        framework = evidence.run.framework
-        if version is None or (_distance(name, frames) == ABROAD and (framework is None or framework.value != name)):
-            continue
-        found = read_index(name, version, frames)
+        version, framework = _version(name, evidence), evidence.run.framework
+        runs = framework is not None and framework.value == name
+        found = read_index(name, version, frames) if version and (runs or package(name).module in folders) else None
         if found is not None:
             yield found
 
@@ -200,12 +198,12 @@ def _is_in(file: str, frame: str) -> bool:
 
 
 def _distance(name: str, frames: Sequence[str]) -> int:
-    """How many frames from the innermost a package is; `ABROAD` if it is in none."""
+    """How many frames from the innermost a package is; 99 if it is in none."""
     modules = [f"/{folder.removeprefix('src/').removeprefix('python/')}" for folder in package(name).code]
     for distance, frame in enumerate(reversed(frames)):
         if any(module in frame.replace("\\", "/") for module in modules):
             return distance
-    return ABROAD
+    return 99
 
 
 def _version(name: str, evidence: Evidence) -> str | None:
@@ -214,9 +212,11 @@ def _version(name: str, evidence: Evidence) -> str | None:
 
 
 def _place(entry: Entry, traceback: Traceback | None) -> Place:
-    """The place that the traceback names, else the first."""
-    frames = traceback.frames if traceback is not None else ()
-    return next((place for place in entry.places if any(_is_in(place.file, f) for f in frames[-3:])), entry.places[0])
+    """The place that the traceback names by file and line, else by file, else the first."""
+    frames = traceback.frames[-3:] if traceback is not None else ()
+    there = [place for place in entry.places if any(_is_in(place.file, frame) for frame in frames)]
+    lines = {frame.partition(".py:")[2].partition(" ")[0] for frame in frames}
+    return next((place for place in there if str(place.line) in lines), (there or entry.places)[0])
 
 
 def _importance(match: MessageMatch, evidence: Evidence) -> tuple[object, ...]:

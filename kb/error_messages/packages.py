@@ -26,6 +26,11 @@ class Package:
         """The folder of the repository in which the package is: ``src/``, or none."""
         return next((folder for folder in ("src/", "python/") if self.code[0].startswith(folder)), "")
 
+    @property
+    def module(self) -> str:
+        """The top module as it is imported."""
+        return self.code[0].removeprefix(self.above).partition("/")[0]
+
     def has(self, path: str) -> bool:
         """Whether the messages of a file are read; ``path`` is the one that it is installed at."""
         return (

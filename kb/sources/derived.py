@@ -21,12 +21,14 @@ from trainmedic.kb.frameworks.book import Entry, book_of, text_of
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.tables import Table
 from trainmedic.kb.sources.help import help_texts
-from trainmedic.kb.sources.messages import collected, is_of_model, table
+from trainmedic.kb.sources.messages import collected, table
 from trainmedic.kb.sources.options import FRAMEWORKS, extract
 from trainmedic.kb.sources.sources import Sources
 from trainmedic.kb.sources.store import write_whole
 from trainmedic.kb.sources.tree import SourceTree
 
+MOST_FRAMES = 64
+"""Places of one message in the files of a traceback."""
 ALIKE = 0.5
 """The part of the nearest release's options that a release must have, or not all of its declarations were found: those
 of some frameworks are in files that are not installed."""
@@ -88,13 +90,13 @@ class Derived:
         about = packages.package(package)
         text = self._kept(tree, "messages", lambda: table(about, *collected([tree], about, models=False)))
         named = dict.fromkeys(path for frame in frames if (path := _path_in(tree, frame)))
-        near = {path: tree.files[path] for path in named if not about.has(path) or is_of_model(path)}
-        own = [MessageTable(lambda: text)]
-        if near:
-            everything = replace(about, code=(about.above,), skip=())
-            few = table(everything, *collected([replace(tree, files=near)], everything, general=False))
-            own.append(MessageTable(lambda: few))
-        return tuple(own)
+        whole = [MessageTable(lambda: text)]
+        if not named:
+            return tuple(whole)
+        everything = replace(about, code=(about.above,), skip=())
+        near = replace(tree, files={path: tree.files[path] for path in named})
+        few = table(everything, *collected([near], everything, general=False), most_places=MOST_FRAMES)
+        return (MessageTable(lambda: few), *whole)
 
     def tree(self, package: str, version: str) -> SourceTree | None:
         """The source of a release; None if it is not at hand, which the log explains."""

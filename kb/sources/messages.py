@@ -12,7 +12,6 @@ from trainmedic.kb.error_messages.template import anchors, skeleton
 from trainmedic.kb.sources.statements import Message, messages_of
 from trainmedic.kb.sources.tree import SourceTree
 
-MOST_PLACES = 1
 MODELS_WITH_MESSAGE = 3
 """Models whose code must have a message that only code of models has."""
 ANCHOR_WORDS = 3
@@ -49,13 +48,13 @@ def collected(
     for index, tree in enumerate(trees):
         versions.append(tree.version)
         for path in sorted(filter(about.has, tree.paths()), key=_importance):
-            if not models and is_of_model(path):
+            if not models and _is_of_model(path):
                 continue
             content = tree.files[path]
             if content not in parsed:
                 parsed[content] = tuple(messages_of(tree.text(path)))
             for message in parsed[content]:
-                if is_of_model(path):
+                if _is_of_model(path):
                     message = replace(message, template=_of_any_model(message.template, path))
                 key = (skeleton(message.template), message.kind)
                 entry = entries.setdefault(key, Entry(index, index, []))
@@ -68,10 +67,10 @@ def collected(
 
 def _is_general(entry: Entry) -> bool:
     """Whether a message is of shared code, or of several models of a library that copies their code."""
-    return len(entry.files) >= MODELS_WITH_MESSAGE or not all(map(is_of_model, entry.files))
+    return len(entry.files) >= MODELS_WITH_MESSAGE or not all(map(_is_of_model, entry.files))
 
 
-def is_of_model(path: str) -> bool:
+def _is_of_model(path: str) -> bool:
     return path.startswith("transformers/models/") and not path.startswith("transformers/models/auto/")
 
 
@@ -94,7 +93,9 @@ def _importance(path: str) -> tuple[bool, int, str]:
     return ("/models/" in path, path.count("/"), path)
 
 
-def table(about: Package, versions: Sequence[str], entries: dict[tuple[str, str], Entry]) -> str:
+def table(
+    about: Package, versions: Sequence[str], entries: dict[tuple[str, str], Entry], *, most_places: int = 1
+) -> str:
     """The package's file: a header, then one message a line.
 
     A message is ``[template, kind, anchor start, anchor length, first release, last release, place, …]``, a place
@@ -112,7 +113,7 @@ def table(about: Package, versions: Sequence[str], entries: dict[tuple[str, str]
         anchor = _anchor(templates[key], frequency)
         if anchor is not None:
             kept.append((key, anchor))
-    places = {key: entries[key].places[:MOST_PLACES] for key, _ in kept}
+    places = {key: entries[key].places[:most_places] for key, _ in kept}
     files = sorted({path for shown in places.values() for path, _ in shown})
     functions = sorted({message.function for shown in places.values() for _, message in shown})
     file_number, function_number = ({name: at for at, name in enumerate(listed)} for listed in (files, functions))
