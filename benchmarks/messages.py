@@ -2,14 +2,15 @@
 
     python benchmarks/messages.py STORE [--count 150] [--seed 1]
 
-STORE is a folder of source packs (``trainmedic kb sources read WHEEL``). Samples are ``raise`` statements anywhere in
-the stored releases of packages whose messages are known, each printed as Python would, with made-up values. A sample
+STORE is a folder of source packs (``trainmedic kb sources read WHEEL``). Samples are ``raise X(…)`` and assertions
+with a text, anywhere in the stored releases of packages whose messages are known, each printed as Python would, with made-up values. A sample
 counts as explained if the first answer is its file, function, exception and condition, at its release.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import random
 import re
 import sys
@@ -17,11 +18,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from trainmedic.kb.error_messages import index
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.error_messages.packages import names
-from trainmedic.kb.error_messages.tables import LOGGED
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.sources.derived import Derived
 from trainmedic.kb.sources.sources import Sources
@@ -39,10 +40,13 @@ class Sample:
 
     tree: SourceTree
     path: str
-    message: Message
+    line: int
+    message: Message | None
+    """What is read of it; None if its text is worked out elsewhere: then there is nothing to explain it by."""
 
     def pasted(self, generator: random.Random, *, traceback: bool) -> str:
         """The end of a log with this message, and a list of packages."""
+        assert self.message is not None
         text = HOLE.sub(lambda hole: generator.choice(VALUES), self.message.template)
         text = text.replace("{{", "{").replace("}}", "}")
         kind = "AssertionError" if self.message.kind == "assert" else self.message.kind
@@ -60,6 +64,7 @@ class Sample:
 
     def is_explained(self, match: MessageMatch) -> bool:
         place = match.place
+        assert self.message is not None
         return (
             match.entry.package == self.tree.package
             and match.entry.last == self.tree.version
@@ -80,10 +85,31 @@ def samples(sources: Sources, count: int, generator: random.Random) -> Iterator[
         pack = generator.choice([pack for pack in packs if pack.package == package])
         tree = sources.store.tree(pack)
         path = generator.choice([path for path in tree.paths() if path.endswith(".py")])
-        raised = [message for message in messages_of(tree.text(path)) if message.kind not in LOGGED]
-        if raised:
+        text = tree.text(path)
+        statements = [node for node in ast.walk(_module(text)) if _says_something(node)]
+        if statements:
             found += 1
-            yield Sample(tree, path, generator.choice(raised))
+            node = generator.choice(statements)
+            inside = (each for each in messages_of(text) if node.lineno <= each.line <= (node.end_lineno or 0))
+            yield Sample(tree, path, node.lineno, next(inside, None))
+
+
+def _module(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def _says_something(node: ast.AST) -> TypeGuard[ast.stmt]:
+    """``raise X(…)``, and assertions with a text."""
+    match node:
+        case ast.Raise(exc=ast.Call() as call):
+            return bool(call.args or call.keywords)
+        case ast.Assert(msg=message):
+            return message is not None
+        case _:
+            return False
 
 
 def main() -> int:
@@ -100,16 +126,18 @@ def main() -> int:
         index.read_with(Derived(sources).messages)
     explained, first, seconds = 0, 0, []
     for sample in samples(sources, options.count, generator):
-        text = sample.pasted(generator, traceback=not options.bare)
-        begun = time.perf_counter()
-        matches = explain(parse(text))
-        seconds.append(time.perf_counter() - begun)
-        good = [sample.is_explained(match) for match in matches]
+        good: list[bool] = []
+        if sample.message is not None:
+            text = sample.pasted(generator, traceback=not options.bare)
+            begun = time.perf_counter()
+            matches = explain(parse(text))
+            seconds.append(time.perf_counter() - begun)
+            good = [sample.is_explained(match) for match in matches]
         explained += any(good)
         first += good[:1] == [True]
         if not any(good):
-            where = f"{sample.tree.package} {sample.tree.version} {sample.path}:{sample.message.line}"
-            print(f"{where}\n    {sample.message.template}", file=sys.stderr)
+            where = f"{sample.tree.package} {sample.tree.version} {sample.path}:{sample.line}"
+            print(f"{where}\n    {sample.message.template if sample.message else '?'}", file=sys.stderr)
     seconds.sort()
     median = seconds[len(seconds) // 2]
     print(f"{explained} of {options.count} explained, {first} as the first answer; median {median:.2f} s")

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from trainmedic.kb.sentences import sentences
+from trainmedic.kb.sources.syntax import module_of
 from trainmedic.kb.sources.tree import SourceTree
 
 MOST = 260
@@ -31,11 +32,7 @@ def told(tree: SourceTree) -> Iterator[Told]:
         if LEFT_OUT.search(path):
             continue
         if path.endswith(".py"):
-            try:
-                module = ast.parse(tree.text(path))
-            except SyntaxError:
-                continue
-            yield from _python(module)
+            yield from _python(module_of(tree.text(path)))
         elif path.endswith((".yaml", ".yml")) and "/config" in path:
             yield from _yaml(tree.text(path), path)
 
@@ -46,15 +43,15 @@ def _python(module: ast.Module) -> Iterator[Told]:
             yield from ((name, node.name, text) for name, text in _docstring(ast.get_docstring(node) or ""))
             for field in node.body:
                 if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and field.value is not None:
-                    yield field.target.id, node.name, _described(field.value)
+                    yield field.target.id, node.name, described(field.value)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument":
             flags = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
             for flag in flags:
                 if flag.startswith("--"):
-                    yield flag.removeprefix("--"), "", _described(node)
+                    yield flag.removeprefix("--"), "", described(node)
 
 
-def _described(value: ast.expr) -> str:
+def described(value: ast.expr) -> str:
     """The text under ``help`` or ``description`` within a field's declaration."""
     for node in ast.walk(value):
         pairs: list[tuple[object, ast.expr]] = []

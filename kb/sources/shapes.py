@@ -163,7 +163,7 @@ def class_options(sources: Modules, name: str, prefix: str = "") -> dict[str, En
                 annotation = ast.unparse(statement.annotation)
                 if field.startswith("_") or "ClassVar" in annotation or "ConfigDict" in annotation:
                     continue
-                entry = options[prefix + field] = _field(sources, path, statement)
+                entry = options[prefix + field] = field_of(sources, path, statement)
                 for alias in entry.get("aliases", ()):
                     options[prefix + str(alias)] = {key: value for key, value in entry.items() if key != "aliases"}
     return options
@@ -197,7 +197,8 @@ def _overwrite(options: dict[str, Entry], prefix: str, default: object) -> None:
                 known["default"] = keyword.value.value
 
 
-def _field(sources: Modules, path: str, statement: ast.AnnAssign) -> Entry:
+def field_of(sources: Modules, path: str, statement: ast.AnnAssign) -> Entry:
+    """The field of a dataclass or pydantic model."""
     entry: Entry = {"type": ast.unparse(statement.annotation), "default": "<required>"}
     choices = _choices(sources, path, statement.annotation)
     if choices:

@@ -42,11 +42,7 @@ class Modules:
     def __init__(self, tree: SourceTree, paths: Iterable[str]) -> None:
         self.modules: dict[str, ast.Module] = {}
         for path in paths:
-            try:
-                self.modules[path] = ast.parse(tree.text(path))
-            # A file for a newer Python than this one; its options are missing, which --compare shows.
-            except SyntaxError:
-                continue
+            self.modules[path] = module_of(tree.text(path))
         self.classes: dict[str, tuple[str, ast.ClassDef]] = {}
         for path, module in self.modules.items():
             for node in ast.walk(module):
@@ -175,8 +171,8 @@ class Modules:
         order = [name]
         path, node = self.classes[name]
         for base in node.bases:
-            if _last(base) not in self._foreign[path]:
-                order += self._order(_last(base), (*above, name))
+            if last_name(base) not in self._foreign[path]:
+                order += self._order(last_name(base), (*above, name))
         return [each for index, each in enumerate(order) if each not in order[index + 1 :]]
 
 
@@ -205,7 +201,15 @@ def _foreign(path: str, module: ast.Module) -> frozenset[str]:
     return frozenset(found)
 
 
-def _last(node: ast.expr) -> str:
+def module_of(text: str) -> ast.Module:
+    """An empty module where the text cannot be parsed: it is for another Python, or none."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
+def last_name(node: ast.expr) -> str:
     if isinstance(node, ast.Subscript):
         node = node.value
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
