@@ -23,6 +23,7 @@ from trainmedic.kb.versions import bare, permits, version_key
 
 NOT_READ: Mapping[str, Any] = MappingProxyType({"$expr": ""})
 """The default of a release that was not read, which is as little known as one that is computed."""
+_STATED = ("default", "default_by", "choices")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,15 +317,15 @@ def _stated(
     catalog: Table, name: str, info: Mapping[str, Any], version: str | None
 ) -> tuple[Any, Mapping[str, Any], Sequence[Any]]:
     """Default, defaults by owner and choices: what the releases that speak for ``version`` agree on, else not known."""
-    parts = ("default", "default_by", "choices")
-    read = (info,) if version is None else [catalog.info(name, near) or {} for near in catalog.around(version)]
-    default, others, choices = (
-        next((each.get(part) for each in read if all(each.get(part) == other.get(part) for other in read)), NOT_READ)
-        for part in parts
-    )
+    read = [info] if version is None else [catalog.info(name, near) or {} for near in catalog.around(version)]
+    default, others, choices = (_agreed([each.get(part) for each in read]) for part in _STATED)
     if NOT_READ in (default, others):
-        default, others = NOT_READ, None
-    return default, others or {}, () if choices is NOT_READ or choices is None else choices
+        return NOT_READ, {}, ()
+    return default, others or {}, () if choices is NOT_READ else choices or ()
+
+
+def _agreed(values: Sequence[Any]) -> Any:
+    return values[0] if values and all(value == values[0] for value in values) else NOT_READ
 
 
 @of_tables

@@ -118,7 +118,7 @@ def function_changes(before: SourceTree, after: SourceTree, below: str = "") -> 
                 each and lines[each.lineno - 1 : each.end_lineno] for each, lines in zip(sides, texts, strict=True)
             ]
             if written[0] != written[1] and len({each and _code(each) for each in sides}) == 2:
-                was, now = (each and f"({ast.unparse(each.args)})" for each in sides)
+                was, now = (f"({ast.unparse(each.args)})" if each is not None else None for each in sides)
                 found.append(Function(path=path, name=name, before=was, after=now))
     return tuple(found)
 
