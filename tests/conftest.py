@@ -24,6 +24,8 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from sqlalchemy import Engine, text
 
+from trainmedic.kb.error_messages import index
+from trainmedic.kb.frameworks import tables
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.ranking.knowledge import Knowledge
@@ -147,6 +149,15 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Temp
     # A folder of its own that is not made unless the test writes to it.
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / f"data{next(_FOLDERS)}"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture(autouse=True)
+def _no_releases_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What is installed here is not read, and what a test read is forgotten."""
+    monkeypatch.setenv("TRAINMEDIC_SOURCES", "off")
+    yield
+    tables.read_with(None)
+    index.read_with(None)
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from trainmedic.kb.engine.log_text import find
 from trainmedic.kb.engine.values import UNKNOWN
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.errors import InvalidPage
+from trainmedic.kb.frameworks.horizon import Kind, Standing, standing
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import VersionFact
@@ -33,6 +34,7 @@ class Doubt(StrEnum):
     CONDITION = "condition"  # its condition needs a configuration that was not pasted
     VERSION = "version"  # the version is known in part only
     DISTANT = "distant"  # not known since when, and the version is not shortly before the fix
+    NEWER = "newer"  # the version is newer than the defects are known of, and may have the fix
     FRAMEWORK = "framework"  # the run is another framework's, which uses at most parts of this trainer
 
 
@@ -88,6 +90,8 @@ def _match(
             doubts.append(Doubt.CONDITION)
     if defect.introduced is None and _is_distant(version, defect, releases):
         doubts.append(Doubt.DISTANT)
+    if defect.fixed is None and standing(version, Kind.DEFECTS) is Standing.NEWER:
+        doubts.append(Doubt.NEWER)
     if defect.framework and _is_of_others(defect.framework, runs):
         doubts.append(Doubt.FRAMEWORK)
     return DefectMatch(defect=defect, version=version, doubts=tuple(doubts), missing=missing, spans=spans)

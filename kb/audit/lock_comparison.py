@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from trainmedic.kb.audit.audit import DefectMatch, closeness
 from trainmedic.kb.engine.facts import in_range
 from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.frameworks.defaults import was_read
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.environment import OptionChange
 from trainmedic.kb.model.evidence import Evidence
-from trainmedic.kb.model.run import VersionFact
+from trainmedic.kb.model.run import Value, VersionFact
 from trainmedic.kb.versions import parse_version
 
 CLOSE = 0.5
@@ -81,28 +82,35 @@ def _is_new(match: DefectMatch, good: VersionFact | None) -> bool:
 
 
 def _options(change: PackageChange, evidence: Evidence) -> Iterator[OptionChange]:
-    """The options that differ between the catalogued releases nearest to the two versions."""
+    """The options that differ between the two versions, if something was read of both."""
     framework = next((name for name, profile in profiles().items() if profile.package == change.package), None)
     if framework is None or change.good is None or change.bad is None:
         return
-    before = catalogue.nearest(framework, change.good.exact) if change.good.exact else None
-    after = catalogue.nearest(framework, change.bad.exact) if change.bad.exact else None
-    if before is None or after is None or before == after:
+    before, after = change.good.exact, change.bad.exact
+    if before is None or after is None or not was_read(framework, (before, after)):
         return
     written = {option.key.replace("-", "_") for run in evidence.runs for option in run.options}
-    there = set(catalogue.keys(framework, after))
+    gone = {key for key in catalogue.keys(framework) if catalogue.exists(framework, key, after) is False}
     for key in catalogue.keys(framework, before):
         is_written = key.replace("-", "_") in written
-        if key not in there:
-            names = [step.new for step in catalogue.renamed(framework, key) if step.old == key and step.new in there]
+        if key in gone:
+            steps = [step for step in catalogue.renamed(framework, key) if step.old == key]
+            names = [step.new for step in steps if catalogue.exists(framework, step.new, after)]
             kind = "renamed" if names else "removed"
             new = names[-1] if names else None
             yield OptionChange(framework=framework, option=key, kind=kind, after=new, concerns=is_written)
             continue
-        old, now = catalogue.option(framework, key, before), catalogue.option(framework, key, after)
-        if old is None or now is None or not (old.default_known and now.default_known) or old.default == now.default:
+        old, now = _default(framework, key, before), _default(framework, key, after)
+        if not old or not now or old == now:
             continue
         concerns = bool(written) and not is_written
         yield OptionChange(
-            framework=framework, option=key, kind="default", before=old.default, after=now.default, concerns=concerns
+            framework=framework, option=key, kind="default", before=old[0], after=now[0], concerns=concerns
         )
+
+
+def _default(framework: str, key: str, version: str) -> tuple[Value, ...]:
+    """The default at a version, if all releases that speak for it have the same; else nothing."""
+    found = [catalogue.option(framework, key, release) for release in catalogue.around(framework, version)]
+    known = [each.default for each in found if each is not None and each.default_known]
+    return tuple(known[:1]) if known == known[:1] * len(found) else ()

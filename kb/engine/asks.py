@@ -27,15 +27,17 @@ _WORDS = {
         zh="请贴出日志：开头几行，以及第一次出问题前后的几行。",
     ),
 }
+_PASTE = Text(en="Paste the launch command or the config that holds it.", zh="请贴出含有它的启动命令或配置。")
 
 
-def missing(fact: str, rule_title: Text, spellings: Sequence[str] = ()) -> Missing:
-    """What to ask for ``fact``, and why: the rule needs it. ``spellings``: the framework's own names of a setting."""
+def missing(fact: str, rule_title: Text, spellings: Sequence[str] = (), note: Text | None = None) -> Missing:
+    """What to ask for ``fact``, and why: the rule needs it. ``spellings``: the framework's own names of a setting.
+    ``note``: what is known of a setting that is not written."""
     why = Text(en=f"It decides: {rule_title.en}", zh=f"它决定是否属于：{rule_title.zh}")
-    return Missing(fact=fact, why=why, ask=_ask(fact, spellings))
+    return Missing(fact=fact, why=why, ask=_ask(fact, spellings, note or _PASTE))
 
 
-def _ask(fact: str, spellings: Sequence[str]) -> Text:
+def _ask(fact: str, spellings: Sequence[str], note: Text) -> Text:
     kind, _, name = fact.partition(":")
     if kind == "version":
         return Text(
@@ -45,8 +47,8 @@ def _ask(fact: str, spellings: Sequence[str]) -> Text:
     if kind in ("setting", "option"):
         shown = "`" + (spellings[0] if spellings else name) + "`"
         return Text(
-            en=f"What is {shown} set to? Paste the launch command or the config that holds it.",
-            zh=f"{shown} 设的是什么？请贴出含有它的启动命令或配置。",
+            en=f"What is {shown} set to? {note.en}",
+            zh=f"{shown} 设的是什么？{note.zh}",
         )
     if kind == "metric":
         return Text(en=f"Paste log rows that show `{name}`.", zh=f"请贴出含有 `{name}` 的日志行。")

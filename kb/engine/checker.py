@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from itertools import filterfalse
 
 from trainmedic.kb.engine.asks import missing
+from trainmedic.kb.engine.assumed import assumed
 from trainmedic.kb.engine.expressions import Expression
 from trainmedic.kb.engine.facts import FactBook, Facts
 from trainmedic.kb.engine.fixes import fixes
@@ -39,7 +41,10 @@ def check(evidence: Evidence, ruleset: RuleSet, book: FactBook | None = None) ->
                 outcome = _judged(rule, facts)
                 if outcome.value is False:
                     ruled_out.add(rule.id)
-                finding = _finding(rule, outcome, facts) if _reported(rule, outcome, facts) else None
+                finding = None
+                if _reported(rule, outcome, facts):
+                    outcome = outcome if outcome.value else _worth_asking(rule, outcome, facts)
+                    finding = _finding(rule, outcome, facts) if outcome is not NOT_SHOWN else None
             except Exception as error:  # a rule's own fault must not take the others' findings with it
                 failures[rule.id] = RuleFailure(rule_id=rule.id, message=f"{type(error).__name__}: {error}")
                 continue
@@ -109,6 +114,18 @@ def _reported(rule: Rule, outcome: Outcome, facts: Facts) -> bool:
     if not facts.run.options and _only_versions(outcome, facts):
         return outcome.user_provided and not any(map(_no_version, outcome.missing))
     return outcome.user_provided
+
+
+def _worth_asking(rule: Rule, outcome: Outcome, facts: Facts) -> Outcome:
+    """An open outcome of a release whose defaults are not known: there is something to ask if the rule would fire with
+    those of the last release that was read, or if more than defaults is missing."""
+    instead = facts.once(__name__ + ".assumed", assumed)
+    if instead is None:
+        return outcome
+    then = _judged(rule, instead.facts)
+    if then.value is False or (then.value is None and not _reported(rule, then, instead.facts)):
+        return NOT_SHOWN
+    return outcome if then.value else replace(outcome, missing=then.missing)
 
 
 def _only_versions(outcome: Outcome, facts: Facts) -> bool:
@@ -221,7 +238,7 @@ def _evidence(rule: Rule, outcome: Outcome, facts: Facts) -> tuple[Span, ...]:
 
 
 def _missing(rule: Rule, outcome: Outcome, facts: Facts) -> tuple[Missing, ...]:
-    run = facts.run
+    run, unread = facts.run, facts.once(__name__ + ".assumed", assumed)
     questions = []
     for fact in outcome.missing:
         kind, _, name = fact.partition(":")
@@ -229,7 +246,8 @@ def _missing(rule: Rule, outcome: Outcome, facts: Facts) -> tuple[Missing, ...]:
         if kind == "setting" and run.framework is not None:
             version = facts.evidence.versions.get(run.framework.value)
             spellings = keys_of(run.framework.value, name, version.exact if version is not None else None)
-        questions.append(missing(fact, rule.title, spellings))
+        note = unread.note(name) if unread is not None and kind == "setting" else None
+        questions.append(missing(fact, rule.title, spellings, note))
     return tuple(questions)
 
 

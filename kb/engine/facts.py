@@ -18,6 +18,7 @@ from trainmedic.kb.engine.memory_places import out_of_memory, size_of
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Key, show, unresolved
 from trainmedic.kb.frameworks.batch import batch
 from trainmedic.kb.frameworks.catalogue import pins
+from trainmedic.kb.frameworks.horizon import Horizon, Kind, horizons, packages_of
 from trainmedic.kb.model.evidence import Evidence, Metric, Row, Signal, Traceback
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option, Recognised, RunConfig, Value, VersionFact
@@ -43,7 +44,7 @@ class Facts:
     ``concepts`` are those of the glossary that the question names without denying them.
     """
 
-    __slots__ = ("_options", "_shared", "concepts", "evidence", "haystack", "known", "run")
+    __slots__ = ("_options", "_shared", "_unread", "concepts", "evidence", "haystack", "known", "run")
 
     def __init__(
         self,
@@ -51,6 +52,8 @@ class Facts:
         run: RunConfig | None = None,
         concepts: Collection[str] = frozenset(),
         haystack: Haystack | None = None,
+        *,
+        unread: tuple[Horizon, ...] | None = None,
     ) -> None:
         self.evidence = evidence
         self.concepts = concepts
@@ -60,6 +63,7 @@ class Facts:
         self._options: dict[str, tuple[Option, ...]] | None = None
         self.haystack = haystack or Haystack(evidence)
         self._shared: dict[str, Any] = {}
+        self._unread = unread
 
     def once(self, name: str, compute: Callable[[Facts], T]) -> T:
         """A value that several rules share, computed once per run. ``name`` is the caller's module."""
@@ -96,11 +100,24 @@ class Facts:
         return _unknown(f"{name} is not given", f"setting:{name}")
 
     def written(self, name: str) -> Fact:
-        """Whether the user wrote this canonical setting; unknown without a configuration, or with a cut one."""
+        """Whether the user wrote this canonical setting; unknown without a configuration, or with a cut one.
+
+        Also unknown where nothing was read of the release: a rule that asks what is left out means its default.
+        """
         setting = self.run.settings.get(name)
         if setting is not None and setting.option is not None:
             return Fact(value=True, spans=(setting.option.span,), seen=f"{name} is written", user_provided=True)
+        if setting is None and self.unread:
+            return _unknown(f"{name} is not written, and its default is not known", f"setting:{name}")
         return self._absent(False, f"{name} is not written", f"setting:{name}")
+
+    @property
+    def unread(self) -> tuple[Horizon, ...]:
+        """The packages of the run in releases whose defaults are not known."""
+        if self._unread is None:
+            packages = packages_of((self.run,))
+            self._unread = horizons(self.evidence.versions, packages, (Kind.OPTIONS,)) if packages else ()
+        return self._unread
 
     def default_used(self, name: str) -> Fact:
         """Whether the framework's default of this setting is in force."""

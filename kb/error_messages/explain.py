@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainmedic.kb.error_messages.advice import Advice, AdviceBook, load_advice
-from trainmedic.kb.error_messages.index import MOST_LINES, MessageIndex, Occurrence, load_index
+from trainmedic.kb.error_messages.index import MOST_LINES, MessageIndex, Occurrence, load_index, read_index
 from trainmedic.kb.error_messages.packages import names, package
 from trainmedic.kb.error_messages.tables import LOGGED, Entry, Place
 from trainmedic.kb.model.evidence import Evidence, Traceback
@@ -58,12 +58,17 @@ def explain(
 
     ``question`` is further text to read, such as a message on its own; its places have no attachment.
     """
-    index = index or load_index()
+    indexes = (*_of_releases(evidence), index or load_index())
     advice = advice or load_advice()
     sources = evidence.sources or (Source(name=None, text=evidence.question, byte_count=0),)
     if question and question != evidence.question:
         sources = (*sources, Source(name=None, text=question, byte_count=len(question)))
-    occurrences = [(found, _span(found, text, lines)) for text in sources for found, lines in _occurrences(text, index)]
+    occurrences = [
+        (found, _span(found, text, lines))
+        for text in sources
+        for each in indexes
+        for found, lines in _occurrences(text, each)
+    ]
     occurrences.sort(key=lambda pair: pair[1].order)
     matches = [_match(group, evidence, advice) for group in _groups(occurrences)]
     unique: dict[tuple[str, str], MessageMatch] = {}
@@ -71,6 +76,18 @@ def explain(
         unique.setdefault((match.entry.package, match.entry.template), match)
     ranked = sorted(unique.values(), key=lambda match: (_importance(match, evidence), match.span.order))
     return tuple(ranked[:MOST_MATCHES])
+
+
+def _of_releases(evidence: Evidence) -> Iterator[MessageIndex]:
+    """The messages of the releases in use: of the packages in tracebacks and of the framework that runs."""
+    frames = tuple(dict.fromkeys(frame for each in evidence.tracebacks for frame in each.frames))
+    folders = {folder for frame in frames for folder in frame.replace("\\", "/").split("/")[:-1]}
+    for name in names():
+        version, framework = _version(name, evidence), evidence.run.framework
+        runs = framework is not None and framework.value == name
+        found = read_index(name, version, frames) if version and (runs or package(name).module in folders) else None
+        if found is not None:
+            yield found
 
 
 Line = tuple[int, str]
@@ -168,6 +185,7 @@ def _fit(occurrence: Occurrence, traceback: Traceback | None, evidence: Evidence
         version is not None and entry.includes(version) is False,
         version is None,
         not entry.is_newest,
+        {entry.first, entry.last} != {version},
         -occurrence.literal,
         names().index(entry.package),
     )
@@ -194,9 +212,11 @@ def _version(name: str, evidence: Evidence) -> str | None:
 
 
 def _place(entry: Entry, traceback: Traceback | None) -> Place:
-    """The place that the traceback names, else the first."""
-    frames = traceback.frames if traceback is not None else ()
-    return next((place for place in entry.places if any(_is_in(place.file, f) for f in frames[-3:])), entry.places[0])
+    """The place that the traceback names by file and line, else by file, else the first."""
+    frames = traceback.frames[-3:] if traceback is not None else ()
+    there = [place for place in entry.places if any(_is_in(place.file, frame) for frame in frames)]
+    lines = {frame.partition(".py:")[2].partition(" ")[0] for frame in frames}
+    return next((place for place in there if str(place.line) in lines), (there or entry.places)[0])
 
 
 def _importance(match: MessageMatch, evidence: Evidence) -> tuple[object, ...]:

@@ -8,12 +8,13 @@ Backticks do not count: a message that is pasted as Markdown has lost them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import accumulate, pairwise
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeAlias
 
 from trainmedic.kb.error_messages.tables import Entry, MessageTable
 from trainmedic.kb.error_messages.template import split
@@ -315,6 +316,22 @@ def _between(bounds: Bounds, text: _Text, count: int) -> Iterator[tuple[int, int
         if right == right_end and number + 2 < count:
             right = left  # two holes side by side: what belongs to which cannot be told
         yield left, right
+
+
+Reader: TypeAlias = Callable[[str, str, Sequence[str]], Sequence[MessageTable]]
+"""Package, release and the files of a traceback → the messages of that release, none if it is not at hand."""
+_READERS: list[Reader] = []
+
+
+def read_with(reader: Reader | None) -> None:
+    """Read the messages of the releases that run with ``reader`` from now on; None: only the shipped ones are known."""
+    _READERS[:] = [reader] if reader is not None else []
+
+
+def read_index(package: str, version: str, files: Sequence[str]) -> MessageIndex | None:
+    """The messages of a release, read from its source; None if it is not at hand."""
+    tables = [table for reader in _READERS for table in reader(package, version, files)]
+    return MessageIndex(tables) if tables else None
 
 
 @cache

@@ -12,14 +12,32 @@ _DEFECTS = "defects/packages.toml"
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """``tags`` is the pattern of a release's tag, empty if releases are not tagged; ``roots`` are the folders of
-    ``code`` in a wheel, if they are not the same."""
+    """``tags`` is the pattern of a release's tag, empty if releases are not tagged; ``code`` the folders and files of
+    the repository that are read, except paths with one of ``skip``."""
 
     name: str
     repository: str
     tags: str
     code: tuple[str, ...]
-    roots: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+
+    @property
+    def above(self) -> str:
+        """The folder of the repository in which the package is: ``src/``, or none."""
+        return next((folder for folder in ("src/", "python/") if self.code[0].startswith(folder)), "")
+
+    @property
+    def module(self) -> str:
+        """The top module as it is imported."""
+        return self.code[0].removeprefix(self.above).partition("/")[0]
+
+    def has(self, path: str) -> bool:
+        """Whether the messages of a file are read; ``path`` is the one that it is installed at."""
+        return (
+            path.endswith(".py")
+            and (self.above + path).startswith(self.code)
+            and not any(part in f"/{path}" for part in self.skip)
+        )
 
     def url(self, version: str, path: str, line: int) -> str | None:
         """A line of a release on GitHub; None if its tag is not known."""
@@ -42,10 +60,5 @@ def package(name: str) -> Package:
         repository=entry["repository"],
         tags=entry.get("tags", ""),
         code=tuple(entry["code"]),
-        roots=tuple(entry.get("roots", ())),
+        skip=tuple(load_table(_TABLE)["skip"]),
     )
-
-
-def skipped() -> tuple[str, ...]:
-    """Parts of paths whose files are not read."""
-    return tuple(load_table(_TABLE)["skip"])

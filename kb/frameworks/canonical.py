@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from trainmedic.kb.frameworks import catalogue
-from trainmedic.kb.frameworks.defaults import candidates, defaults, fitting
+from trainmedic.kb.frameworks.defaults import candidates, defaults, fitting, was_read
 from trainmedic.kb.frameworks.derive import PEFT_CALLS, Draft, derive
 from trainmedic.kb.frameworks.entries import is_class, owners
 from trainmedic.kb.frameworks.profiles import profiles
@@ -74,6 +74,7 @@ def canonicalise(
         options=flat,
         settings=found,
         model_family=model_family,
+        unread=bool(framework and catalogue.versions(framework)) and not was_read(framework or "", releases),
     )
     derive(draft)
     return MappingProxyType({name: found[name] for name in SETTINGS if name in found})

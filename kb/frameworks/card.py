@@ -12,10 +12,11 @@ from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.canonical import name_of
 from trainmedic.kb.frameworks.catalogue import OptionInfo
 from trainmedic.kb.frameworks.entries import owners
+from trainmedic.kb.frameworks.horizon import Horizon, Kind, horizon
 from trainmedic.kb.frameworks.mentions import LIBRARIES
 from trainmedic.kb.frameworks.profiles import profiles, select
 from trainmedic.kb.frameworks.settings import specs
-from trainmedic.kb.frameworks.tables import FOLDER, table
+from trainmedic.kb.frameworks.tables import FOLDER, of_tables, table
 from trainmedic.kb.model.run import Value, VersionFact
 from trainmedic.kb.versions import version_key
 
@@ -39,7 +40,7 @@ class Card:
     """One option of a framework. ``owner`` is the command or class that is asked about, empty for all of them.
 
     ``now``: its default in the releases that ``version`` allows, if these were read and agree; ``read_up_to`` is the
-    newest catalogued release, ``beyond``: the version asked about is newer. ``setting`` is the canonical name,
+    newest catalogued release, ``beyond``: the version asked about was not read. ``setting`` is the canonical name,
     ``elsewhere`` what other frameworks call it.
     """
 
@@ -52,7 +53,7 @@ class Card:
     help: str
     version: VersionFact | None = None
     now: Stretch | None = None
-    beyond: bool = False
+    beyond: Horizon | None = None
 
     @property
     def absent(self) -> bool:
@@ -67,15 +68,15 @@ def card(
     """What is known of an option, written as the framework's parser takes it; None if no release has it."""
     found = _card(framework, key, algorithm)
     fact = versions.get(found.info.framework) if found is not None else None
-    low = (fact.exact or fact.low) if fact is not None else None
     catalog = table(found.info.framework) if found is not None else None
     if found is None or fact is None or catalog is None:
         return found
-    beyond = low is not None and version_key(low) > version_key(catalog.examined[-1])
+    beyond = horizon(fact, (Kind.OPTIONS,))
     now = None if beyond else _now(found.history, fact, catalog.versions)
     return replace(found, version=fact, now=now, beyond=beyond)
 
 
+@of_tables
 @lru_cache(maxsize=512)
 def _card(framework: str, key: str, algorithm: str | None) -> Card | None:
     info = catalogue.option(framework, key)
@@ -94,6 +95,7 @@ def _card(framework: str, key: str, algorithm: str | None) -> Card | None:
     )
 
 
+@of_tables
 @cache
 def best_known() -> tuple[str, ...]:
     """The catalogued frameworks: those of Hugging Face, on whose arguments others build, first."""
@@ -101,6 +103,7 @@ def best_known() -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys((*libraries, *catalogue.frameworks())) if table(name) is not None)
 
 
+@of_tables
 @lru_cache(maxsize=1024)
 def homes(name: str) -> tuple[str, ...]:
     """The frameworks that have an option of this name, or one that ends so; those that still have it first."""
@@ -115,6 +118,7 @@ def homes(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*now, *once)))
 
 
+@of_tables
 @lru_cache(maxsize=1024)
 def longer_names(framework: str, ending: str) -> tuple[str, ...]:
     """The options of a framework with dotted names that end so, the shortest first; those of the newest release."""

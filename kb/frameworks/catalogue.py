@@ -7,7 +7,7 @@ named as in `kb.frameworks`; a release as on the package index (``0.8.11``; a le
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import islice, takewhile
@@ -16,10 +16,14 @@ from typing import Any
 
 from trainmedic.kb.frameworks.profiles import INHERITS, profiles
 from trainmedic.kb.frameworks.settings import specs
-from trainmedic.kb.frameworks.tables import Table, side, table
-from trainmedic.kb.model.run import Value
+from trainmedic.kb.frameworks.tables import Table, learn, of_tables, side, table
+from trainmedic.kb.model.run import Value, VersionFact
 from trainmedic.kb.suggest import closest
-from trainmedic.kb.versions import permits, version_key
+from trainmedic.kb.versions import bare, permits, version_key
+
+NOT_READ: Mapping[str, Any] = MappingProxyType({"$expr": ""})
+"""The default of a release that was not read, which is as little known as one that is computed."""
+_STATED = ("default", "default_by", "choices")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +31,8 @@ class OptionInfo:
     """One option at one catalogued release.
 
     ``framework`` is the catalogue it was found in (``transformers`` for an inherited one), ``key`` its full name.
-    ``default_known`` is False where the default is computed at run time or the option is required.
+    ``default_known`` is False where the default is computed at run time or the option is required, and in a release
+    that was not read unless those on either side agree.
     ``default_by`` holds the owners (commands, classes) whose default differs. ``last`` None: still there.
     ``negated``: the option was written as the ``--no_x`` switch of ``x``. ``abbreviated``: as a unique prefix.
     """
@@ -91,6 +96,7 @@ class Suggestion:
     last: str | None = None
 
 
+@of_tables
 @cache
 def frameworks() -> tuple[str, ...]:
     """The catalogued frameworks, in the order of their ranks."""
@@ -117,6 +123,20 @@ def nearest(framework: str, version: str | None) -> str | None:
     if catalog is None:
         return None
     return catalog.nearest(version) if version else catalog.versions[-1]
+
+
+def around(framework: str, version: str) -> tuple[str, ...]:
+    """The catalogued releases that speak for ``version`` (`Table.around`); empty for an unknown framework."""
+    catalog = table(framework)
+    return catalog.around(version) if catalog else ()
+
+
+def read_releases(versions: Mapping[str, VersionFact]) -> None:
+    """Read the exact releases among these that are not catalogued, where a reader is set (`tables.read_with`)."""
+    for framework in frameworks():
+        fact = versions.get(profiles()[framework].package)
+        if fact is not None and fact.exact is not None:
+            learn(framework, bare(fact.exact))
 
 
 def keys(framework: str, version: str | None = None) -> tuple[str, ...]:
@@ -162,12 +182,20 @@ def exists(framework: str, key: str, version: str | None, *, transformers: str |
             own = True if life.last is None and life.first == catalog.examined[0] and not life.gap else None
         if own is not False:
             return own
+    absent = None if version is not None and is_newer(catalog, version) else False
     if framework not in INHERITS:
-        return False
+        return absent
     answers = {exists("transformers", key, release) for release in inherited_from(framework, version, transformers)}
-    return answers.pop() if len(answers) == 1 else None
+    answer = answers.pop() if len(answers) == 1 else None
+    return absent if answer is False else answer
 
 
+def is_newer(catalog: Table, version: str) -> bool:
+    """Whether a release is newer than all that were examined: what it has that they lack is not known."""
+    return version_key(version) > version_key(catalog.examined[-1])
+
+
+@of_tables
 @lru_cache(maxsize=256)
 def inherited_from(framework: str, version: str | None, transformers: str | None = None) -> tuple[str, ...]:
     """The catalogued transformers releases a framework's TrainingArguments may come from, oldest first."""
@@ -182,6 +210,7 @@ def inherited_from(framework: str, version: str | None, transformers: str | None
     return tuple(release for release in every if permits(spec, release)) or every[-1:]
 
 
+@of_tables
 @lru_cache(maxsize=4096)
 def option(
     framework: str,
@@ -241,6 +270,7 @@ def _prefixed(
     return infos
 
 
+@of_tables
 @cache
 def _accepted(framework: str) -> tuple[str, ...]:
     """All option names of any release, those of transformers included if the framework inherits them; sorted."""
@@ -261,9 +291,9 @@ def _info(catalog: Table, name: str, version: str | None) -> OptionInfo | None:
     if pair is None:
         return None
     at, info = pair
-    default = info.get("default")
-    computed = isinstance(default, Mapping) and "$expr" in default
     life = _life(catalog, name)
+    default, others, choices = _stated(catalog, name, info, version)
+    computed = isinstance(default, Mapping) and "$expr" in default
     return OptionInfo(
         framework=catalog.framework,
         key=name,
@@ -275,14 +305,30 @@ def _info(catalog: Table, name: str, version: str | None) -> OptionInfo | None:
         owners=catalog.owner_sets[info["in"]],
         first=life.first,
         last=life.last,
-        default_by={owner: _frozen(value) for owner, value in info.get("default_by", {}).items()},
-        choices=tuple(_frozen(choice) for choice in info.get("choices") or ()),
+        default_by={owner: _frozen(value) for owner, value in others.items()},
+        choices=tuple(_frozen(choice) for choice in choices),
         nargs=info.get("nargs"),
         action=info.get("action"),
         deprecated=bool(info.get("deprecated")),
     )
 
 
+def _stated(
+    catalog: Table, name: str, info: Mapping[str, Any], version: str | None
+) -> tuple[Any, Mapping[str, Any], Sequence[Any]]:
+    """Default, defaults by owner and choices: what the releases that speak for ``version`` agree on, else not known."""
+    read = [info] if version is None else [catalog.info(name, near) or {} for near in catalog.around(version)]
+    default, others, choices = (_agreed([each.get(part) for each in read]) for part in _STATED)
+    if NOT_READ in (default, others):
+        return NOT_READ, {}, ()
+    return default, others or {}, () if choices is NOT_READ else choices or ()
+
+
+def _agreed(values: Sequence[Any]) -> Any:
+    return values[0] if values and all(value == values[0] for value in values) else NOT_READ
+
+
+@of_tables
 @lru_cache(maxsize=64)
 def commands(framework: str, version: str) -> frozenset[str]:
     """The commands and classes that have options at the catalogued release nearest to ``version``."""
@@ -374,7 +420,7 @@ def suggest(framework: str, key: str, version: str | None = None) -> Suggestion 
     name = key.replace("-", "_") if _dashes(framework) else key
     for step in reversed(renamed(framework, name)):
         other = step.new if step.old == name else step.old
-        if version is None or exists(framework, other, version):
+        if version is None or exists(framework, other, version) is not False:
             return Suggestion(key=other, why="renamed", framework=framework, first=step.first_new, last=step.last_old)
     if name in catalog.names:
         life = _life(catalog, name)
@@ -397,6 +443,7 @@ def suggest(framework: str, key: str, version: str | None = None) -> Suggestion 
     return None
 
 
+@of_tables
 @cache
 def option_names() -> frozenset[str]:
     """Every option of any framework and every canonical setting; dashes as underscores.

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from trainmedic.kb.frameworks.catalogue import inherited_from
+from trainmedic.kb.frameworks.catalogue import around, inherited_from
 from trainmedic.kb.frameworks.entries import algorithm_options
 from trainmedic.kb.frameworks.profiles import INHERITS
 from trainmedic.kb.frameworks.settings import Key, Spec, specs
-from trainmedic.kb.frameworks.tables import Table, table
+from trainmedic.kb.frameworks.tables import Table, of_tables, table
 from trainmedic.kb.frameworks.values import Nothing, normalise
 from trainmedic.kb.model.run import Option, Value, VersionFact
 from trainmedic.kb.versions import bare, version_key
@@ -31,7 +31,10 @@ _NO_SUCH = object()
 
 
 def candidates(framework: str, fact: VersionFact | None) -> tuple[str, ...]:
-    """The releases that a run may use: the stated one, or all catalogued ones within the known bounds (inclusive)."""
+    """The releases that a run may use: the stated one, or all catalogued ones within the known bounds (inclusive).
+
+    A bound beyond what was read stands for none: nothing is known of the releases there.
+    """
     catalog = table(framework)
     if catalog is None:
         return ()
@@ -45,9 +48,14 @@ def candidates(framework: str, fact: VersionFact | None) -> tuple[str, ...]:
         if (low is None or version_key(low) <= version_key(release))
         and (high is None or version_key(release) <= version_key(high))
     ]
-    ends = [bare(release) for release in (low, high) if release is not None]
+    ends = [bare(release) for release in (low, high) if release is not None and catalog.around(bare(release))]
     distinct = {version_key(release): release for release in (*ends, *inside)}  # 0.24 and 0.24.0 are one release
     return tuple(distinct[key] for key in sorted(distinct))
+
+
+def was_read(framework: str, releases: Sequence[str]) -> bool:
+    """Whether something was read of each of these releases, which are at least one."""
+    return bool(releases) and all(around(framework, release) for release in releases)
 
 
 def fitting(framework: str, releases: tuple[str, ...], options: Sequence[Option]) -> tuple[str, ...]:
@@ -74,6 +82,7 @@ def _offers(catalog: Table, key: str, value: str, release: str) -> bool:
     return not choices or value in choices
 
 
+@of_tables
 @lru_cache(maxsize=256)
 def defaults(
     framework: str,
@@ -85,15 +94,17 @@ def defaults(
     """Every canonical setting whose default is the same in all ``releases`` and for all ``owners``.
 
     Left out: settings that these releases do not have, defaults computed at run time, and those that differ. A switch
-    that is off where it exists counts as off in releases that do not have it.
+    that is off where it exists counts as off in releases that do not have it. A release between two that were read has
+    the defaults on which these agree; one beyond them has none.
     """
     catalog = table(framework)
-    if catalog is None or not releases:
+    if catalog is None or not was_read(framework, releases):
         return {}
     hf = table("transformers") if framework in INHERITS else None
     places = [
-        _At(release, catalog.nearest(release), inherited_from(framework, release, transformers) if hf else (), owners)
+        _At(release, near, _parents(framework, release, transformers) if hf else (), owners)
         for release in releases
+        for near in catalog.around(release)
     ]
     answer: dict[str, Default] = {}
     for spec in specs().values():
@@ -103,8 +114,16 @@ def defaults(
         one = _agreed(_default(catalog, hf, spec, keys, at) for at in places)
         if one is not None:
             value, key = one
-            answer[spec.name] = Default(value, key, _source(framework, releases, key))
+            answer[spec.name] = Default(value, key, _source(catalog, releases, key))
     return answer
+
+
+def _parents(framework: str, release: str, transformers: str | None) -> tuple[str, ...]:
+    """The releases of transformers that were read and say what is inherited; none for one beyond them."""
+    hf = table("transformers")
+    if transformers is not None and hf is not None:
+        return hf.around(transformers)
+    return inherited_from(framework, release)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +152,12 @@ def _same(left: object, right: object) -> bool:
     return left == right and isinstance(left, bool) == isinstance(right, bool)
 
 
-def _source(framework: str, releases: Sequence[str], key: str) -> str:
+def _source(catalog: Table, releases: Sequence[str], key: str) -> str:
     span = releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
-    flag = "--" if framework == "openrlhf" else ""
-    return f"default of {framework} {span} {flag}{key}"
+    if len(releases) == 1 and len(read := catalog.around(releases[0])) > 1:
+        span += f" (as in {' and '.join(read)})"
+    flag = "--" if catalog.framework == "openrlhf" else ""
+    return f"default of {catalog.framework} {span} {flag}{key}"
 
 
 def _default(catalog: Table, hf: Table | None, spec: Spec, keys: Sequence[Key], at: _At) -> tuple[Any, str]:
@@ -166,6 +187,7 @@ def _raw(catalog: Table, hf: Table | None, name: str, at: _At) -> Any:
     return _NO_SUCH if hf is None else _inherited(name, at.parents)
 
 
+@of_tables
 @lru_cache(maxsize=8192)
 def _inherited(name: str, parents: tuple[str, ...]) -> Any:
     hf = table("transformers")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from trainmedic.kb.frameworks.catalogue import around
 from trainmedic.kb.frameworks.profiles import HF_TRAINERS, INHERITS, Profile, profiles
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, Setting, Unresolved, Value, VersionFact
@@ -22,7 +23,10 @@ _FULL = ("full", "freeze", "none", "longlora_full")
 
 @dataclass(slots=True)
 class Draft:
-    """A configuration while its settings are completed. Written settings are never replaced."""
+    """A configuration while its settings are completed. Written settings are never replaced.
+
+    ``unread``: nothing was read of the release that it runs with, so what its code does is not known.
+    """
 
     framework: str
     algorithm: str | None
@@ -33,6 +37,7 @@ class Draft:
     options: Sequence[Option]
     settings: dict[str, Setting]
     model_family: str | None = None
+    unread: bool = False
 
     @property
     def profile(self) -> Profile | None:
@@ -63,10 +68,14 @@ class Draft:
         )
 
     def all_releases(self, low: str | None = None, below: str | None = None) -> bool:
-        return bool(self.releases) and all(
-            (low is None or version_key(release) >= version_key(low))
-            and (below is None or version_key(release) < version_key(below))
-            for release in self.releases
+        return (
+            bool(self.releases)
+            and not self.unread
+            and all(
+                (low is None or version_key(release) >= version_key(low))
+                and (below is None or version_key(release) < version_key(below))
+                for release in self.releases
+            )
         )
 
     def drop(self, *names: str) -> None:
@@ -91,7 +100,7 @@ def _launch_config(draft: Draft) -> None:
 
 def _openrlhf(draft: Draft) -> None:
     """OpenRLHF: DeepSpeed is built in; packing and ring attention need flash attention (openrlhf/cli, all tags)."""
-    if draft.framework != "openrlhf":
+    if draft.framework != "openrlhf" or draft.unread:
         return
     ring = draft.value("sequence_parallel")
     if draft.value("packing") is True and draft.settings.get("attention") is not None:
@@ -121,7 +130,7 @@ def _written_eager(draft: Draft) -> bool:
 
 def _implied(draft: Draft) -> None:
     """What the profile says that the framework's code sets, unless it is written."""
-    for each in draft.profile.implies if draft.profile is not None else ():
+    for each in draft.profile.implies if draft.profile is not None and not draft.unread else ():
         holds = draft.value(each.when) is True if each.when else not draft.partial
         excluded = bool(each.unless_stage) and draft.stage == each.unless_stage
         if holds and not excluded and each.set not in draft.settings:
@@ -242,7 +251,7 @@ def _launched(draft: Draft) -> bool:
 
 def _known_preset(draft: Draft, word: Value) -> bool:
     """Presets whose precision is ``auto``: those of ms-swift by word, LLaMA-Factory's examples by file name."""
-    if not isinstance(word, str):
+    if not isinstance(word, str) or draft.unread:
         return False
     if draft.framework == "ms-swift":
         return re.fullmatch(r"zero[0-3](_offload)?", word) is not None
@@ -278,6 +287,8 @@ def _optimizer(draft: Draft) -> None:
     if draft.framework not in (*INHERITS, "transformers") or "optimizer" in draft.settings or draft.partial:
         return
     hf, torch = draft.versions.get("transformers"), draft.versions.get("torch")
+    if draft.unread or (hf and hf.exact and not around("transformers", hf.exact)):
+        return
     release = version_key(hf.exact) if hf and hf.exact else None
     if release is not None and release <= version_key("4.46.3"):
         draft.put("optimizer", "adamw_torch", "default of transformers before 4.57 optim")
@@ -290,7 +301,7 @@ def _optimizer(draft: Draft) -> None:
 def _llamafactory_attention(draft: Draft) -> None:
     """``flash_attn: auto`` becomes fa2 for Gemma-2 if flash-attn is installed (since 0.8.3)."""
     setting = draft.settings.get("attention")
-    if draft.framework != "llamafactory" or setting is None or setting.value != "auto":
+    if draft.framework != "llamafactory" or draft.unread or setting is None or setting.value != "auto":
         return
     if draft.model_family == "gemma2":
         if "flash-attn" in draft.versions:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from trainmedic.kb.frameworks.profiles import ALGORITHMS, profiles
-from trainmedic.kb.frameworks.tables import table
+from trainmedic.kb.frameworks.tables import of_tables, table
 
 _STAGES: Mapping[str, str] = ALGORITHMS["stages"]
 _WORDS: Mapping[str, str] = {**ALGORITHMS["verbs"], **{name: name for name in _STAGES}}
@@ -62,6 +62,7 @@ def program_entry(program: str) -> Entry | None:
     return None
 
 
+@of_tables
 @lru_cache(maxsize=512)
 def class_entry(scope: str) -> Entry | None:
     return next(_class_entries(scope), None)

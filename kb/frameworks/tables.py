@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import _lru_cache_wrapper, lru_cache
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from packaging.version import Version
 
 from trainmedic.kb.versions import version_key
 
 FOLDER = Path(__file__).parent
+Cached = TypeVar("Cached", bound="_lru_cache_wrapper[Any]")
 
 
 class Table:
     """One framework's options. ``versions`` are catalogued in full, ``examined`` only for options' lives."""
 
     def __init__(self, text: str) -> None:
+        self.text = text
         lines = text.split("\n")
         head, _, body = lines[1].partition(": ")
         meta = json.loads(body.rstrip(","))
@@ -91,6 +94,17 @@ class Table:
                 self._nearest[version] = release
         return release
 
+    def around(self, version: str) -> tuple[str, ...]:
+        """The releases read in full that speak for ``version``: itself, or those on either side of it.
+
+        Empty before the first and after the last: nothing was read of it, and nothing is said of its defaults.
+        """
+        wanted = version_key(version)
+        place = bisect_left(self._keys, wanted, key=itemgetter(0))
+        if place < len(self._keys) and self._keys[place][0] == wanted:
+            return self.versions[place : place + 1]
+        return self.versions[place - 1 : place + 1] if 0 < place < len(self._keys) else ()
+
     def _find_nearest(self, version: str) -> str:
         wanted = version_key(version)
         before = [known for key, known in self._keys if key <= wanted]
@@ -127,19 +141,72 @@ def _padded(version: Version) -> tuple[int, ...]:
     return (*version.release, 0, 0)
 
 
-@lru_cache(maxsize=32)
+ReleaseReader: TypeAlias = Callable[[Table, str], str | None]
+"""A catalogue and a release → the text of the catalogue with that release; None if the release cannot be read."""
+
+
+class _Catalogues:
+    """The committed catalogues, and releases that were read since. ``reader`` gives a catalogue with one more."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, Table | None] = {}
+        self.reader: ReleaseReader | None = None
+        self.asked: set[tuple[str, str]] = set()
+        self.caches: list[Callable[[], None]] = []
+
+    def clear(self) -> None:
+        for each in self.caches:
+            each()
+
+
+_CATALOGUES = _Catalogues()
+
+
+def of_tables(cached: Cached) -> Cached:
+    """A cached function whose answers rest on the tables: it forgets them when a further release is read."""
+    _CATALOGUES.caches.append(cached.cache_clear)
+    return cached
+
+
+def read_with(reader: ReleaseReader | None) -> None:
+    """Read releases that are not catalogued with ``reader`` from now on; None: only the committed ones are known."""
+    _CATALOGUES.reader = reader
+    if _CATALOGUES.asked:
+        _CATALOGUES.asked.clear()
+        _CATALOGUES.tables.clear()
+        _CATALOGUES.clear()
+
+
+def learn(framework: str, version: str) -> None:
+    """Read a release that is not catalogued if there is a reader and it can. Each is tried once."""
+    asked, known = (framework, version), table(framework)
+    reader = _CATALOGUES.reader
+    if reader is None or known is None or asked in _CATALOGUES.asked or len(known.around(version)) == 1:
+        return
+    _CATALOGUES.asked.add(asked)
+    text = reader(known, version)
+    if text is not None:
+        _CATALOGUES.tables[framework] = Table(text)
+        _CATALOGUES.clear()
+
+
 def table(framework: str) -> Table | None:
+    if framework not in _CATALOGUES.tables:
+        _CATALOGUES.tables[framework] = _committed(framework)
+    return _CATALOGUES.tables[framework]
+
+
+def _committed(framework: str) -> Table | None:
     if not framework or framework.startswith((".", "_")) or "/" in framework or "\\" in framework:
         return None
-    path = FOLDER / framework / "options.json"
     try:
-        return Table(path.read_text(encoding="utf-8"))
+        return Table((FOLDER / framework / "options.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
 
 
 @lru_cache(maxsize=8)
 def side(name: str) -> Mapping[str, Any]:
-    """A side table: ``pins`` or ``renames``."""
+    """A side table: ``pins``, ``renames`` or ``dates`` (of the releases, as the package index or the tag has them)."""
     document: dict[str, Any] = json.loads((FOLDER / "data" / f"_{name}.json").read_text(encoding="utf-8"))
     return document

@@ -107,6 +107,21 @@ class ReceiptView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HorizonView:
+    """A package in a release beyond what is known of it: what was ``asked`` about, and the release up to which its
+    ``options`` were read and its ``defects`` collected (None: that far, or nothing of the kind). ``read_up_to`` is the
+    first of these. ``older``: it is older than ``read_up_to``, the first release that was read."""
+
+    package: str
+    asked: str
+    read_up_to: str
+    message: str
+    options: str | None = None
+    defects: str | None = None
+    older: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportView:
     """The response of ``/v1/check`` and ``trainmedic check --format json``: rules only.
 
@@ -120,6 +135,7 @@ class ReportView:
     ruleset_version: str
     failures: tuple[str, ...] = ()
     patch: str = ""
+    horizon: tuple[HorizonView, ...] = ()
 
     @property
     def fired(self) -> tuple[FindingView, ...]:

@@ -113,6 +113,7 @@ def _evidence(facts: _Facts, loads: Sequence[Loaded], receipt: Receipt) -> Evide
     raised = _tracebacks(facts.traced)
     known_good = {fact.package: fact for one in reversed(facts.prose) for fact in one.known_good}
     stated = _versions(facts, known_good)
+    catalogue.read_releases(stated)
     printed = framework_of(raised) or framework_of_log(facts.rows)
     words = runs.Words(_words(question, facts.regions), facts.said, printed)
     first, *others = runs.join(facts.units, words, stated)

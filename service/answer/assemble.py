@@ -15,6 +15,7 @@ from trainmedic.service.answer.diagnosed import hypothesis_view, judged
 from trainmedic.service.answer.differential import differential_view
 from trainmedic.service.answer.error_messages import message_view
 from trainmedic.service.answer.follow_up import changes_view
+from trainmedic.service.answer.horizon import horizon_views, of_draft
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.option_names import in_dialect
 from trainmedic.service.answer.refutations import refutations_of
@@ -52,6 +53,8 @@ def assemble(draft: Draft, asked: Asked | None = None) -> Answer:
     asked = asked or Asked(notices=(messages("no_model", language),))
     citations = Citations(language)
     sections = layout.composed(draft, citations) if judgement is None else judged(draft, judgement, citations)
+    text, horizon = markdown(sections), horizon_views(of_draft(draft), language)
+    beyond = (view.message for view in horizon if view.message not in text)
     return Answer(
         id=draft.id,
         conversation_id=draft.conversation_id,
@@ -59,7 +62,7 @@ def assemble(draft: Draft, asked: Asked | None = None) -> Answer:
         language=language,
         mode="deterministic" if judgement is None else "llm",
         model=judgement.model if judgement is not None else None,
-        answer=markdown(sections),
+        answer=text,
         sections=sections,
         causes=cause_views(draft, language),
         findings=tuple(finding_view(finding, language) for finding in report.findings),
@@ -72,7 +75,7 @@ def assemble(draft: Draft, asked: Asked | None = None) -> Answer:
         receipt=receipt_view(evidence.receipt),
         kb_version=draft.knowledge.cases.version,
         ruleset_version=report.ruleset_version,
-        notices=(*asked.notices, *notices_of(draft).values()),
+        notices=(*asked.notices, *notices_of(draft).values(), *beyond),
         usage=judgement.usage if judgement is not None else {},
         timings_ms=draft.timings_ms,
         trace_id=draft.trace_id,
@@ -84,6 +87,7 @@ def assemble(draft: Draft, asked: Asked | None = None) -> Answer:
         sightings=_sightings(draft),
         words_only=draft.knowledge.index.words_only,
         comparison=two_runs_view(draft),
+        horizon=horizon,
     )
 
 

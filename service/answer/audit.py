@@ -12,12 +12,14 @@ from trainmedic.kb.audit.upgrades import Remainder, plan, releases_of
 from trainmedic.kb.engine.asks import missing as missing_of
 from trainmedic.kb.engine.facts import version_text
 from trainmedic.kb.engine.patches import patched, unified_diff
+from trainmedic.kb.frameworks.horizon import horizons
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Edit
 from trainmedic.kb.model.report_view import MissingView
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.projection import project
+from trainmedic.service.answer.horizon import horizon_views
 from trainmedic.service.answer.schema import (
     AuditView,
     ComparisonView,
@@ -57,6 +59,7 @@ def audited(
         patch=_patch(edits, evidence),
         failures=tuple(str(failure) for failure in defects.failures),
         compare=comparison_view(comparison) if comparison is not None else None,
+        horizon=horizon_views(horizons(evidence.versions), language),
     )
     return view, edits
 

@@ -24,6 +24,7 @@ from trainmedic.kb.model.run import Value
 from trainmedic.kb.sentences import sentences
 from trainmedic.kb.versions import version_key
 from trainmedic.service.answer.citations import code, place
+from trainmedic.service.answer.horizon import sentence
 from trainmedic.service.answer.package_facts import (
     OnPage,
     between,
@@ -239,10 +240,8 @@ def _card_lines(shown: Card, page: OnPage, meaning: str) -> tuple[tuple[str, ...
 
 def _default_lines(shown: Card, page: OnPage) -> Iterator[str]:
     framework = title(shown.info.framework)
-    if shown.beyond:
-        assert shown.version is not None
-        version = release_text(shown.version)
-        yield page.says("explained.default_beyond", framework=framework, version=version, read=shown.read_up_to)
+    if shown.beyond is not None:
+        yield sentence(shown.beyond, page.language)
     elif shown.now is not None and shown.version is not None:
         value = _stretch(shown.now, page)
         yield page.says("explained.default", framework=framework, version=release_text(shown.version), value=value)
@@ -359,10 +358,10 @@ def _with_values(text: str, subject: Subject, inquiry: Inquiry) -> list[str]:
     told, fence = [], ""
     for line in text.split("\n"):
         before, fence = fence, fence_after(line, fence)
-        for sentence in () if before or fence else sentences(line.strip().lstrip("-*").strip()):
-            prose = word_count(sentence) >= LEAST_WORDS and len(sentence) <= LONGEST_SENTENCE and "|" not in sentence
-            if prose and sentence[-1] not in ":：" and any(pattern.search(sentence) for pattern in patterns):
-                told.append(sentence)
+        for said in () if before or fence else sentences(line.strip().lstrip("-*").strip()):
+            prose = word_count(said) >= LEAST_WORDS and len(said) <= LONGEST_SENTENCE and "|" not in said
+            if prose and said[-1] not in ":：" and any(pattern.search(said) for pattern in patterns):
+                told.append(said)
     return told
 
 

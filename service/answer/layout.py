@@ -16,6 +16,7 @@ from trainmedic.service.answer.checkup import checkup
 from trainmedic.service.answer.citations import Citations
 from trainmedic.service.answer.error_messages import messages_section
 from trainmedic.service.answer.follow_up import changes_section, held, holds, short_reply
+from trainmedic.service.answer.horizon import of_draft, sentence
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.passages import CAUSE_WORDS, Sections, cited, headed, hidden, listing, plain
 from trainmedic.service.answer.run_diff import differences
@@ -138,7 +139,13 @@ def changes(page: Page) -> Sections:
 def lead(page: Page) -> Sections:
     told, name = page.told, "mechanism" if page.diagnosis.mechanism is not None else page.diagnosis.verdict
     body = page.says(f"lead.{name}", title=told.title, marker=f"[{told.marker}]")
-    return (Section(kind="lead", body=body, markers=(told.marker,)),)
+    return (Section(kind="lead", body=" ".join((body, *_beyond(page))), markers=(told.marker,)),)
+
+
+def _beyond(page: Page) -> Iterator[str]:
+    """What keeps a word of health from being one: that the releases are not known."""
+    if page.diagnosis.verdict == "no_fault":
+        yield from (sentence(each, page.language) for each in of_draft(page.draft))
 
 
 def lead_faults(page: Page) -> Sections:
@@ -146,7 +153,8 @@ def lead_faults(page: Page) -> Sections:
 
 
 def lead_open(page: Page) -> Sections:
-    return (Section(kind="lead", body=passages.without_cause(page.diagnosis, page.context, page.language)),)
+    body = passages.without_cause(page.diagnosis, page.context, page.language)
+    return (Section(kind="lead", body=" ".join((body, *_beyond(page)))),)
 
 
 def confidence(page: Page) -> Sections:

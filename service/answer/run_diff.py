@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 from trainmedic.kb.comparison.curve_comparison import CurveParting
 from trainmedic.kb.comparison.run_diff import Side, diff_runs
 from trainmedic.kb.engine.mechanism import Mechanism
+from trainmedic.kb.frameworks.horizon import horizons, packages_of
+from trainmedic.kb.model.report_view import HorizonView
 from trainmedic.kb.projection import project
 from trainmedic.service.answer.audit import defect_view
 from trainmedic.service.answer.citations import code, place
+from trainmedic.service.answer.horizon import horizon_views
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import CurveView, DifferenceView, DiffView, Section, TwoRunsView
 from trainmedic.service.answer.series import series_views
@@ -39,7 +42,12 @@ def diff_view(good: Side, bad: Side, mechanisms: Iterable[Mechanism], language: 
         good_receipt=receipt_view(good.evidence.receipt),
         bad_receipt=receipt_view(bad.evidence.receipt),
         failures=tuple(f"{failure.rule_id}: {failure.message}" for failure in failures),
+        horizon=tuple(dict.fromkeys(view for side in (good, bad) for view in _horizon(side, language))),
     )
+
+
+def _horizon(side: Side, language: str) -> tuple[HorizonView, ...]:
+    return horizon_views(horizons(side.evidence.versions, packages_of(side.evidence.runs)), language)
 
 
 def two_runs_view(draft: Draft) -> TwoRunsView | None:

@@ -14,7 +14,15 @@ from typing import Annotated, Literal
 from trainmedic.kb.model import case
 from trainmedic.kb.model.environment import OptionChange, VersionChange
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.model.report_view import FindingView, MissingView, Number, ReceiptView, RunView, SignalView
+from trainmedic.kb.model.report_view import (
+    FindingView,
+    HorizonView,
+    MissingView,
+    Number,
+    ReceiptView,
+    RunView,
+    SignalView,
+)
 from trainmedic.kb.serialization import OpenChoice
 from trainmedic.kb.threads.thread import Quote
 
@@ -205,7 +213,7 @@ class DefectView:
 
     ``version`` is the installed one, ``affected`` the range of releases with the defect. ``doubts`` say why it may not
     be there: ``condition`` (the configuration decides; ``missing`` asks for it), ``version``, ``distant``,
-    ``framework``.
+    ``newer`` (than the defects are known of, so the fix may be in it), ``framework``.
     """
 
     id: str
@@ -260,7 +268,8 @@ class AuditView:
     """The response of ``/v1/audit`` and ``trainmedic audit --format json``.
 
     ``packages`` are the versions that were read of packages with known defects. ``patch`` makes the ``changes`` in the
-    requirement files among the input.
+    requirement files among the input. ``horizon``: the packages in releases beyond what is known, of which a lack of
+    defects says nothing.
     """
 
     defects: tuple[DefectView, ...]
@@ -271,6 +280,7 @@ class AuditView:
     patch: str = ""
     failures: tuple[str, ...] = ()
     compare: ComparisonView | None = None
+    horizon: tuple[HorizonView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -452,6 +462,7 @@ class DiffView:
     good_receipt: ReceiptView
     bad_receipt: ReceiptView
     failures: tuple[str, ...] = ()
+    horizon: tuple[HorizonView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -505,3 +516,4 @@ class Answer:
     sightings: SightingsView | None = None
     words_only: bool = False
     comparison: TwoRunsView | None = None
+    horizon: tuple[HorizonView, ...] = ()

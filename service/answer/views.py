@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import TypeVar
 
+from trainmedic.kb.frameworks.horizon import horizons, packages_of
 from trainmedic.kb.model.evidence import Evidence, Receipt, Signal
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Fix, Report
@@ -21,6 +22,7 @@ from trainmedic.kb.model.report_view import (
 )
 from trainmedic.kb.parse.logs.signal_kinds import KINDS
 from trainmedic.kb.projection import project
+from trainmedic.service.answer.horizon import horizon_views
 
 MAX_SETTINGS = 200
 """Settings listed for one run; thousands of pasted flags must not fill the answer."""
@@ -103,6 +105,7 @@ def report_view(evidence: Evidence, report: Report, language: str) -> ReportView
         ruleset_version=report.ruleset_version,
         failures=tuple(f"{failure.rule_id}: {failure.message}" for failure in report.failures),
         patch=(report.repair.patch or "") if report.repair is not None else "",
+        horizon=horizon_views(horizons(evidence.versions, packages_of(evidence.runs)), language),
     )
 
 

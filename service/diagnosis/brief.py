@@ -19,6 +19,7 @@ from trainmedic.service.answer import layout
 from trainmedic.service.answer.citations import Citations, plain_text
 from trainmedic.service.answer.differential import Reasons
 from trainmedic.service.answer.error_messages import message_view
+from trainmedic.service.answer.horizon import of_draft, sentence
 from trainmedic.service.answer.run_diff import two_runs_view
 from trainmedic.service.answer.text import split
 from trainmedic.service.answer.views import in_words, settings_used
@@ -214,6 +215,8 @@ def _of_the_run(draft: Draft) -> Texts:
     for package, version in sorted(evidence.versions.items()):
         if version.span is not None or version.exact is None:
             yield f"version: {package} {version_text(version)} ({version.reason})", _only(version.span)
+    for beyond in of_draft(draft):
+        yield sentence(beyond, draft.language), _only(beyond.fact.span)
     for package, version in sorted(evidence.known_good.items()):
         yield f"worked with {package} {version_text(version)}", _only(version.span)
 

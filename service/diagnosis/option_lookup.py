@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.catalogue import OptionInfo
+from trainmedic.kb.frameworks.horizon import Kind, horizon
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.messages import load_messages
+from trainmedic.kb.model.run import VersionFact
+from trainmedic.service.answer.horizon import sentence
 
 messages = load_messages("trainmedic.service.diagnosis")
 
@@ -35,17 +38,24 @@ def catalogue_name(name: str) -> str | None:
 
 
 def describe_option(framework: str, option: str, version: str | None, language: str) -> OptionDescription:
-    """Describe ``option`` in a release of ``framework``, by default the newest."""
+    """Describe ``option`` in a release of ``framework``, by default the newest.
+
+    Of a release beyond those that were read the last one is described, after a word that it is not the same.
+    """
     key = option.strip().lstrip("-")
+    fact = VersionFact(package=profiles()[framework].package, exact=version, reason="")
+    beyond = horizon(fact, (Kind.OPTIONS,)) if framework in profiles() else None
+    said = [sentence(beyond, language)] if beyond is not None else []
+    version = beyond.bounds[0].release if beyond is not None else version
     info = catalogue.option(framework, key, version)
     # Without a version the newest release is described, which is what people install.
-    release = version or catalogue.nearest(framework, None) or ""
+    release = version or catalogue.versions(framework)[-1]
     parts = _known(info, framework, release, language) if info else _unknown(framework, key, version, release, language)
     return OptionDescription(
         version=release,
         option=info.key if info else key,
         exists=info is not None,
-        text=" ".join([*parts, *_renames(framework, info.key if info else key, language)]),
+        text=" ".join([*said, *parts, *_renames(framework, info.key if info else key, language)]),
     )
 
 
@@ -55,10 +65,8 @@ def _known(info: OptionInfo, framework: str, version: str, language: str) -> Ite
         yield messages("type", language, type=info.type)
     if info.required:
         yield messages("needed", language)
-    elif info.default_known:
-        yield messages("default", language, default=info.default)
     else:
-        yield messages("computed", language)
+        yield " ".join(_defaults(info, version, language))
     if info.choices:
         choices = ", ".join(str(choice) for choice in info.choices[:MAX_CHOICES])
         yield messages("choices", language, choices=choices)
@@ -67,6 +75,20 @@ def _known(info: OptionInfo, framework: str, version: str, language: str) -> Ite
         yield messages("until", language, last=info.last)
     if info.owners:
         yield messages("owners", language, owners=", ".join(info.owners[:MAX_OWNERS]))
+
+
+def _defaults(info: OptionInfo, version: str, language: str) -> Iterator[str]:
+    """The default at a version; in releases on either side of one that was not read, where they differ."""
+    around = catalogue.around(info.framework, version) or (info.version,)
+    found = {release: catalogue.option(info.framework, info.key, release) or info for release in around}
+    values = {release: each.default for release, each in found.items() if each.default_known}
+    if len(set(map(repr, values.values()))) > 1:
+        for release, default in values.items():
+            yield messages("default_at", language, default=default, version=release)
+    elif values:
+        yield messages("default", language, default=next(iter(values.values())))
+    else:
+        yield messages("computed", language)
 
 
 def _unknown(framework: str, key: str, version: str | None, release: str, language: str) -> Iterator[str]:

@@ -77,7 +77,7 @@ def test_defects_are_grouped_by_package_and_the_worst_come_first(capsys: pytest.
         "Change:\n"
         "  peft 0.15.0 → 0.15.2  clears peft-77\n"
         "Not cleared by any version:\n"
-        "  trl-88: no release has the fix yet\n"
+        "  trl-88: no known release has the fix\n"
         "\n"
         "2 packages checked, 2 known defects, 1 that may be there\n"
         "Add the launch script or configuration to see which of them your run has.\n"
@@ -103,7 +103,7 @@ def test_a_configuration_decides(capsys: pytest.CaptureFixture[str]) -> None:
 def test_chinese(capsys: pytest.CaptureFixture[str]) -> None:
     _, text = run(capsys, "--lang", "zh", write("requirements.txt", "trl==0.20.0\n"))
     assert "卡死 trl-88: 单进程评估会一直等待" in text
-    assert "任何版本都无法消除：\n  trl-88: 尚无包含修复的发行版" in text
+    assert "任何版本都无法消除：\n  trl-88: 已知的发行版都没有包含修复" in text
 
 
 @pytest.mark.parametrize(("threshold", "code"), [("silent", 0), ("hang", 1), ("crash", 1), ("log", 1), ("never", 0)])

@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 
 from tests.every_case import every_case
-from trainmedic.ingest.tools.extract_messages import Release, collected, table
 from trainmedic.kb.error_messages.advice import AdviceBook, load_advice, read_advice
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.error_messages.index import MessageIndex, load_index
@@ -17,6 +16,8 @@ from trainmedic.kb.error_messages.tables import MessageTable
 from trainmedic.kb.error_messages.template import skeleton, split
 from trainmedic.kb.pages.page import PageError
 from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.sources.messages import collected, table
+from trainmedic.kb.sources.tree import tree_of
 
 TRAINER = """
 def check(args, world_size):
@@ -34,11 +35,9 @@ def index_of(**sources: dict[str, str]) -> MessageIndex:
     texts = []
     for name, releases in sorted(sources.items()):
         about = package(name)
-        path = f"{about.code[0]}trainer.py"
-        found = collected(
-            [Release(version, {path: source}, {path: source}.__getitem__) for version, source in releases.items()],
-            about,
-        )
+        path = f"{about.code[0].removeprefix(about.above)}trainer.py"
+        trees = [tree_of(name, version, "wheel", {path: text.encode()}) for version, text in releases.items()]
+        found = collected(trees, about)
         texts.append(table(about, *found))
     return MessageIndex(MessageTable(partial(str, text)) for text in texts)
 

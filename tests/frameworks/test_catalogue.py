@@ -68,13 +68,13 @@ def test_defaults_change_where_the_sources_say() -> None:
         assert found is not None
         return found.default
 
-    assert default("ms-swift", "rpo_alpha", "3.7.3") == 1.0
+    assert default("ms-swift", "rpo_alpha", "3.6.0") == 1.0
     assert default("ms-swift", "rpo_alpha", "3.8.0") is None
-    assert default("openrlhf", "attn_implementation", "0.8.10") == "flash_attention_2"
+    assert default("openrlhf", "attn_implementation", "0.8.11") == "flash_attention_2"
     assert default("llamafactory", "cutoff_len", "0.9.0") == 1024
     assert default("llamafactory", "cutoff_len", "0.9.1") == 2048
-    assert default("trl", "dtype", "0.27.0") == "float32"
-    assert default("trl", "torch_dtype", "0.12.0") is None
+    assert default("trl", "dtype", "0.27.2") == "float32"
+    assert default("trl", "torch_dtype", "0.12.2") is None
 
 
 def test_an_abbreviation_works_where_argparse_takes_it() -> None:

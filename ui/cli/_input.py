@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
@@ -15,6 +16,7 @@ from trainmedic.kb.parse.text.compressed import head_and_tail
 from trainmedic.kb.parse.text.intake import decode
 
 if TYPE_CHECKING:
+    from trainmedic.kb.sources.derived import Derived
     from trainmedic.kb.sources.index import Index
     from trainmedic.kb.sources.sources import Sources
 
@@ -128,6 +130,21 @@ def _index() -> Index:
     from trainmedic.kb.sources.index import index_of_pip
 
     return index_of_pip()
+
+
+def read_releases() -> None:
+    """Let this command read the releases that a run names and no catalogue has, as the settings ``sources…`` allow."""
+    from trainmedic.kb.error_messages import index
+    from trainmedic.kb.frameworks import tables
+
+    @cache
+    def derived() -> Derived:
+        from trainmedic.kb.sources.derived import Derived
+
+        return Derived(sources())
+
+    tables.read_with(lambda known, version: derived().catalogue(known, version))
+    index.read_with(lambda package, version, frames: derived().messages(package, version, frames))
 
 
 def setting(name: str) -> str:

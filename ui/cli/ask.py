@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from trainmedic.kb.errors import InvalidRequest, TrainmedicError
-from trainmedic.ui.cli._input import attachments, key_of, question
+from trainmedic.ui.cli._input import attachments, key_of, question, read_releases
 
 if TYPE_CHECKING:
     from trainmedic.service.answer.schema import Answer, StepView
@@ -50,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.conversation and not options.server:
         raise InvalidRequest("--conversation needs --server", hint="the command itself remembers nothing")
+    read_releases()
     request = Ask(
         question=question(options.question),
         attachments=attachments(options.file),

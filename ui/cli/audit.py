@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.ui.cli import CLEAN, FINDINGS
-from trainmedic.ui.cli._input import Unreadable, attachments, folders_of, language_of, question, use_colour
+from trainmedic.ui.cli._input import (
+    Unreadable,
+    attachments,
+    folders_of,
+    language_of,
+    question,
+    read_releases,
+    use_colour,
+)
 from trainmedic.ui.cli._rendering import rendered
 
 if TYPE_CHECKING:
@@ -50,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
 
     if not (options.files or options.bad or options.installed):
         raise InvalidRequest("nothing to audit", hint="name a list of packages, or --installed")
+    read_releases()
     language = language_of(options.language)
     files = attachments(tuple(dict.fromkeys((*options.bad, *options.files))))
     if options.installed:

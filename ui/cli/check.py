@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report
 from trainmedic.ui.cli import CLEAN, FINDINGS
-from trainmedic.ui.cli._input import Unreadable, attachments, folders_of, language_of, use_colour
+from trainmedic.ui.cli._input import Unreadable, attachments, folders_of, language_of, read_releases, use_colour
 from trainmedic.ui.cli._rendering import rendered
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def _check(options: argparse.Namespace) -> int:
     from trainmedic.service.answer.views import report_view
     from trainmedic.ui.checking import examine
 
+    read_releases()
     language = language_of(options.language)
     beside = [name for name in options.beside if Path(name).is_file()]
     files = attachments(tuple(dict.fromkeys((*options.files, *beside))))

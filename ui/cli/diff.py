@@ -12,7 +12,15 @@ import sys
 from typing import TYPE_CHECKING
 
 from trainmedic.ui.cli import CLEAN, FINDINGS
-from trainmedic.ui.cli._input import Unreadable, attachments, folders_of, language_of, run_files, use_colour
+from trainmedic.ui.cli._input import (
+    Unreadable,
+    attachments,
+    folders_of,
+    language_of,
+    read_releases,
+    run_files,
+    use_colour,
+)
 
 if TYPE_CHECKING:
     from trainmedic.service.answer.schema import DiffView
@@ -36,6 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from trainmedic.ui.diffing import examine
 
+    read_releases()
     language = language_of(options.language)
     good = attachments((*run_files(options.works), *options.good))
     bad = attachments((*run_files(options.fails), *options.bad))

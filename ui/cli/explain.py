@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from trainmedic.ui.cli._input import STDIN, attachments, language_of
+from trainmedic.ui.cli._input import STDIN, attachments, language_of, read_releases
 
 FREES_NOTHING = True
 
@@ -26,6 +26,7 @@ def run(options: argparse.Namespace) -> int:
     from trainmedic.service.answer.error_messages import explained
     from trainmedic.ui.present.text import explanations
 
+    read_releases()
     language = language_of(options.language)
     files = [word for word in options.message if word == STDIN or _is_file(word)]
     text = "\n".join(word for word in options.message if word not in files)

@@ -40,6 +40,7 @@ def report(
     blocks += [block for block in (upgrades(view, language), view.patch if patches else "") if block]
     blocks += [f"{messages('failed', language)}: {failure}" for failure in view.failures]
     blocks += list(problems(view.receipt, language))
+    blocks += ["\n".join(item.message for item in view.horizon)] if view.horizon else []
     blocks.append(summary(view, language))
     return "\n\n".join(block.rstrip("\n") for block in blocks) + "\n"
 
@@ -140,6 +141,7 @@ def summary(view: AuditView, language: str) -> str:
     certain = sum(item.certain for item in view.defects)
     packages = messages("audit.packages", language, count=len(view.packages))
     parts = [
+        *([messages("audit.beyond", language, count=len(view.horizon))] if view.horizon else []),
         messages("audit.certain", language, count=certain),
         messages("audit.maybe", language, count=len(view.defects) - certain),
     ]

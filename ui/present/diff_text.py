@@ -18,6 +18,7 @@ MOST_IDS = 12
 def report(view: DiffView, language: str = "en", *, colour: bool = False) -> str:
     blocks = [block for block in _blocks(view, language, colour) if block]
     blocks += [f"{messages('failed', language)}: {failure}" for failure in view.failures]
+    blocks += ["\n".join(item.message for item in view.horizon)] if view.horizon else []
     blocks += [*problems(view.good_receipt, language), *problems(view.bad_receipt, language)]
     return "\n\n".join(blocks) + "\n"
 

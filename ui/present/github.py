@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.model.report_view import FindingView, ReportView
+from trainmedic.kb.model.report_view import FindingView, HorizonView, ReportView
 from trainmedic.service.answer.schema import AuditView, DefectView
 
 LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
@@ -22,13 +22,20 @@ def render(view: ReportView | AuditView, *, with_possible: bool = False) -> str:
 
 def report(view: ReportView) -> str:
     """One line per fired finding; a finding that could not be checked is a notice without a place."""
-    return "".join(annotation(item) + "\n" for item in view.findings)
+    lines = (*map(annotation, view.findings), *map(beyond, view.horizon))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def audit_report(view: AuditView, *, with_possible: bool = False) -> str:
     """One line per certain defect, at the line with the package's version; possible ones are notices."""
     shown = [item for item in view.defects if item.certain or with_possible]
-    return "".join(defect_annotation(item) + "\n" for item in shown)
+    lines = (*map(defect_annotation, shown), *map(beyond, view.horizon))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def beyond(item: HorizonView) -> str:
+    """A notice without a place: a release that is not known."""
+    return _command("notice", f"{item.package} {item.asked}", item.message, ())
 
 
 def annotation(item: FindingView) -> str:

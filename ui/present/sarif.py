@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.model.report_view import FindingView, ProblemView, ReportView
+from trainmedic.kb.model.report_view import FindingView, HorizonView, ProblemView, ReportView
 from trainmedic.service.answer.schema import AuditView, DefectView
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -46,6 +46,7 @@ def log(view: ReportView) -> dict[str, Any]:
         results=[result(item, ids.index(item.rule_id)) for item in shown],
         problems=view.receipt.problems,
         failures=view.failures,
+        horizon=view.horizon,
         category="trainmedic/",
         properties={"rulesetVersion": view.ruleset_version},
     )
@@ -59,6 +60,7 @@ def audit_log(view: AuditView, *, with_possible: bool = False) -> dict[str, Any]
         results=[defect_result(item, index) for index, item in enumerate(shown)],
         problems=view.receipt.problems,
         failures=view.failures,
+        horizon=view.horizon,
         category="trainmedic-audit/",
         properties={},
     )
@@ -108,6 +110,7 @@ def _log(
     results: list[dict[str, Any]],
     problems: Sequence[ProblemView],
     failures: Sequence[str],
+    horizon: Sequence[HorizonView],
     category: str,
     properties: dict[str, Any],
 ) -> dict[str, Any]:
@@ -134,6 +137,7 @@ def _log(
                         "toolExecutionNotifications": [
                             *(notification(problem) for problem in problems),
                             *({"level": "error", "message": {"text": failure}} for failure in failures),
+                            *(beyond(item) for item in horizon),
                         ],
                     }
                 ],
@@ -218,6 +222,11 @@ def notification(problem: ProblemView) -> dict[str, Any]:
     if problem.evidence is not None and problem.evidence.attachment is not None:
         body["locations"] = [{"physicalLocation": location(problem.evidence)}]
     return body
+
+
+def beyond(item: HorizonView) -> dict[str, Any]:
+    """A release that is not known, of which a lack of results says nothing."""
+    return {"descriptor": {"id": "beyond-horizon"}, "level": "note", "message": {"text": item.message}}
 
 
 def cut(text: str) -> str:

@@ -18,7 +18,7 @@ MOST_CHANGES = 5
 
 def render_audit(view: AuditView, language: str) -> tuple[Reply, ...]:
     """The audit as an answer of its own; without defects only the summary."""
-    text = summary(view, language)
+    text = "\n".join((*(item.message for item in view.horizon), summary(view, language)))
     lines = escape(text).split("\n")
     return packed([*known_defects(view.defects, view.changes, language), *small_print(lines)], fallback(text))
 
@@ -39,7 +39,7 @@ def known_defects(defects: Sequence[DefectView], upgrades: Sequence[VersionChang
 
 def _doubtful(item: DefectView) -> tuple[bool, bool]:
     """Certain defects first, then those of an exact version near the fix; the audit's order otherwise."""
-    return not item.certain, bool({"version", "distant", "framework"} & set(item.doubts))
+    return not item.certain, bool({"version", "distant", "newer", "framework"} & set(item.doubts))
 
 
 def _line(item: DefectView, language: str) -> str:

@@ -32,6 +32,7 @@ def report(view: ReportView, language: str = "en", *, colour: bool = False, patc
         blocks.append("\n".join((messages("one_patch", language), "", view.patch.rstrip())))
     blocks += [f"{messages('failed', language)}: {failure}" for failure in view.failures]
     blocks += list(problems(view.receipt, language))
+    blocks += ["\n".join(item.message for item in view.horizon)] if view.horizon else []
     blocks.append(summary(view, language))
     return "\n\n".join(blocks) + "\n"
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome
 from trainmedic.kb.engine.values import UNKNOWN
-from trainmedic.kb.frameworks.tables import table
+from trainmedic.kb.frameworks.tables import of_tables, table
 from trainmedic.kb.model.run import Option
 from trainmedic.kb.rules.shared.option_offences import Offence, report
 from trainmedic.kb.rules.shared.option_readers import own_class
@@ -59,6 +59,7 @@ def check(facts: Facts) -> Outcome:
     return report(offences, facts, ("trl",))
 
 
+@of_tables
 @lru_cache(maxsize=1)
 def _fields() -> frozenset[str]:
     """Every name that one of the configurations, or TrainingArguments, ever had."""

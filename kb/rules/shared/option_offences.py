@@ -13,7 +13,7 @@ from trainmedic.kb.frameworks.canonical import keys_of, name_of
 from trainmedic.kb.frameworks.catalogue import exists, frameworks, keys, renamed, versions
 from trainmedic.kb.frameworks.profiles import INHERITS, profiles, title
 from trainmedic.kb.frameworks.settings import specs
-from trainmedic.kb.frameworks.tables import Table, table
+from trainmedic.kb.frameworks.tables import Table, of_tables, table
 from trainmedic.kb.model.run import Option, Origin
 from trainmedic.kb.rules.shared.option_verdicts import LATER, Reader, Verdict
 from trainmedic.kb.suggest import closest, is_slip
@@ -135,6 +135,7 @@ def _here(reader: Reader, name: str, release: str | None) -> bool:
     return reader.catalogue in INHERITS and exists("transformers", name, reader.inherits) is not False
 
 
+@of_tables
 @lru_cache(maxsize=4096)
 def hint(reader: Reader, name: str) -> Hint:
     usual = _USUAL.get(name)
@@ -197,6 +198,7 @@ def _nearest(reader: Reader, name: str) -> str | None:
     return written_as[nearest] if nearest is not None and (nearest == plain or is_slip(plain, nearest)) else None
 
 
+@of_tables
 @lru_cache(maxsize=64)
 def _names(catalogue: str, version: str | None, owners: tuple[str, ...]) -> tuple[str, ...]:
     """The names that a reader has at a release; all it ever had where none is known."""

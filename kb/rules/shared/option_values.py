@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from trainmedic.kb.frameworks.catalogue import OptionInfo
 from trainmedic.kb.frameworks.profiles import INHERITS
-from trainmedic.kb.frameworks.tables import table
+from trainmedic.kb.frameworks.tables import of_tables, table
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
 from trainmedic.kb.rules.shared.option_verdicts import KNOWN, RETIRED, Reader, Verdict
@@ -53,6 +53,7 @@ def _declared(reader: Reader, info: OptionInfo, what: str) -> tuple[object, ...]
     return _declared_at(info.framework, info.key, what, release, reader.owners)
 
 
+@of_tables
 @lru_cache(maxsize=4096)
 def _declared_at(
     framework: str, key: str, what: str, release: str | None, owners: tuple[str, ...]

@@ -9,7 +9,7 @@ from functools import lru_cache
 from trainmedic.kb.frameworks.catalogue import OptionInfo, commands, exists, inherited_from
 from trainmedic.kb.frameworks.catalogue import option as find_option
 from trainmedic.kb.frameworks.profiles import INHERITS, profiles
-from trainmedic.kb.frameworks.tables import Table, table
+from trainmedic.kb.frameworks.tables import Table, of_tables, table
 from trainmedic.kb.versions import permits, version_key
 
 KNOWN = "known"
@@ -55,6 +55,7 @@ class Verdict:
     last: str | None = None
 
 
+@of_tables
 @lru_cache(maxsize=8192)
 def judge(reader: Reader, name: str) -> Verdict:
     verdict, profile = _judge(reader, name), profiles()[reader.catalogue]
@@ -192,6 +193,7 @@ def _may_be_taken(reader: Reader, catalogue: Table, name: str) -> bool:
     return bool(profile.nested) and "." not in name and _has_branch(catalogue, f"{name}.")
 
 
+@of_tables
 @lru_cache(maxsize=512)
 def _branches(framework: str) -> frozenset[str]:
     known = table(framework)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import zipfile
-from pathlib import Path
 
 from tests.every_case import every_case
-from trainmedic.ingest.tools.extract_message_source import Message, messages_of
-from trainmedic.ingest.tools.extract_messages import Release, collected, git_releases, main, table
 from trainmedic.kb.error_messages.packages import Package, package
+from trainmedic.kb.sources.messages import collected, table
+from trainmedic.kb.sources.statements import Message, messages_of
+from trainmedic.kb.sources.tree import SourceTree, tree_of
 
-TRL = Package(name="trl", repository="huggingface/trl", tags="v{version}", code=("trl/",))
+TRL = Package(name="trl", repository="huggingface/trl", tags="v{version}", code=("trl/",), skip=("/tests/",))
 
 
 def only(source: str) -> Message:
@@ -156,9 +154,12 @@ def test_a_file_that_cannot_be_parsed_has_no_messages() -> None:
     assert not list(messages_of("def f(:"))
 
 
-def release(version: str, **files: str) -> Release:
-    texts = {f"trl/{name}.py": text for name, text in files.items()}
-    return Release(version, {path: text for path, text in texts.items()}, texts.__getitem__)
+def release_of(version: str, texts: dict[str, str]) -> SourceTree:
+    return tree_of("trl", version, "wheel", {path: text.encode() for path, text in texts.items()})
+
+
+def release(version: str, **files: str) -> SourceTree:
+    return release_of(version, {f"trl/{name}.py": text for name, text in files.items()})
 
 
 def test_a_message_has_the_range_of_releases_that_have_it_and_the_place_of_the_last() -> None:
@@ -174,30 +175,24 @@ def test_a_message_has_the_range_of_releases_that_have_it_and_the_place_of_the_l
 
 
 def test_tests_and_other_folders_are_left_out() -> None:
-    other = Release("0.1", {"docs/a.py": "1", "trl/tests/a.py": "2"}, lambda path: RAISE)
-    assert collected([other], TRL)[1] == {}
+    assert collected([release_of("0.1", {"docs/a.py": RAISE, "trl/tests/a.py": RAISE})], TRL)[1] == {}
+
+
+def models(*names: str, says: str = RAISE) -> SourceTree:
+    folder = "transformers/models"
+    return release_of("5.0.0", {f"{folder}/{name}/modeling_{name}.py": says.replace("MODEL", name) for name in names})
 
 
 def test_a_message_of_one_model_alone_is_left_out_and_one_of_several_is_listed() -> None:
     about = package("transformers")
-
-    def models(*names: str) -> Release:
-        files = {f"src/transformers/models/{name}/modeling_{name}.py": name for name in names}
-        return Release("5.0.0", files, lambda path: RAISE)
-
     assert collected([models("a", "b")], about)[1] == {}
-    assert len(collected([models("a", "b", "c")], about)[1]) == 1
+    (entry,) = collected([models("a", "b", "c")], about)[1].values()
+    assert entry.places[0][0] == "src/transformers/models/a/modeling_a.py"
 
 
 def test_what_copies_of_a_model_say_with_their_own_names_is_one_message() -> None:
-    files = {f"src/transformers/models/{name}/modeling_{name}.py": name for name in ("mistral", "qwen2", "phi3_moe")}
-    titles = {"mistral": "Mistral", "qwen2": "Qwen2", "phi3_moe": "Phi3Moe"}
-
-    def read(path: str) -> str:
-        name = titles[files[path]]
-        return f'raise ValueError(f"Padding on the right is wrong for {name}. Call {{x}} first.")'
-
-    (entry,) = collected([Release("5.0.0", files, read)], package("transformers"))[1].values()
+    says = 'raise ValueError(f"Padding on the right is wrong for MODEL. Call {x} first.")'
+    (entry,) = collected([models("mistral", "qwen2", "phi3", says=says)], package("transformers"))[1].values()
     assert entry.places[0][1].template == "Padding on the right is wrong for {model}. Call {x} first."
 
 
@@ -225,33 +220,3 @@ def test_the_anchor_is_rare_and_not_touched_by_a_hole() -> None:
     content = json.loads(table(TRL, *collected([release("0.1", a=source)], TRL)))
     anchors = [row[0][row[2] : row[2] + row[3]] for row in content["messages"]]
     assert sorted(anchors) == ["batch size one", "batch size three", "batch size two"]
-
-
-def test_releases_are_read_from_a_git_checkout(tmp_path: Path) -> None:
-    checkout = tmp_path / "trl"
-    (checkout / "trl").mkdir(parents=True)
-
-    def git(*arguments: str) -> None:
-        subprocess.run(
-            ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(checkout), *arguments], check=True
-        )
-
-    git("init", "-q")
-    (checkout / "trl" / "a.py").write_text(RAISE, encoding="utf-8")
-    git("add", ".")
-    git("commit", "-qm", "first")
-    git("tag", "v0.1.0")
-    assert [release.version for release in git_releases(checkout, "trl")] == ["0.1.0"]
-    assert main(["--checkout", str(checkout), "--data", str(tmp_path / "data")]) == 0
-    assert "the batch size is wrong" in (tmp_path / "data" / "trl.json").read_text(encoding="utf-8")
-
-
-def test_releases_are_read_from_wheels_in_the_order_of_their_versions(tmp_path: Path) -> None:
-    for version in ("4.9.0", "4.40.0"):
-        with zipfile.ZipFile(tmp_path / f"transformers-{version}-py3-none-any.whl", "w") as archive:
-            archive.writestr("transformers/trainer.py", RAISE)
-    arguments = ["--wheels", str(tmp_path), "--package", "transformers", "--data", str(tmp_path / "data")]
-    assert main(arguments) == 0
-    content = json.loads((tmp_path / "data" / "transformers.json").read_text(encoding="utf-8"))
-    assert content["releases"] == ["4.9.0", "4.40.0"]
-    assert content["files"] == ["src/transformers/trainer.py"]

@@ -1,4 +1,4 @@
-"""Reading a framework's source without importing it: files of a git tag, and what Python's syntax alone says.
+"""What Python's syntax alone says of modules, without importing them: classes, constants, values.
 
 Expressions are evaluated only as far as constants, names assigned to constants, arithmetic, containers and members of
 enumerations go. Everything else becomes ``{"$expr": source}``: known to be computed, not known what.
@@ -10,12 +10,11 @@ import ast
 import math
 import operator
 import re
-import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
-from zipfile import ZipFile
+
+from trainmedic.kb.sources.tree import SourceTree, tree_digest
 
 _ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -28,72 +27,22 @@ _ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 _LARGEST_POWER = 64
 
 
-class GitTree:
-    """The files of one tag or commit of a local git checkout or bare repository.
-
-    ``submodules``: path of a submodule → a repository that has its commit; its files are then among the tree's.
-    """
-
-    def __init__(self, checkout: Path, tag: str, submodules: Mapping[str, Path] | None = None) -> None:
-        self.checkout, self.tag = checkout, tag
-        self._texts: dict[str, str] = {}
-        self._inner = {
-            f"{path}/": GitTree(folder, self._git("rev-parse", f"{tag}:{path}").strip())
-            for path, folder in (submodules or {}).items()
-        }
-
-    def _git(self, *args: str) -> str:
-        command = ["git", "-C", str(self.checkout), *args]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
-        if done.returncode:
-            raise FileNotFoundError(f"{self.checkout} {self.tag}: {done.stderr.strip() or 'git failed'}")
-        return done.stdout
-
-    @cached_property
-    def paths(self) -> tuple[str, ...]:
-        """Every file of the tag, sorted."""
-        paths = self._git("ls-tree", "-r", "--name-only", self.tag).splitlines()
-        paths += [start + path for start, tree in self._inner.items() for path in tree.paths]
-        return tuple(sorted(paths))
-
-    def text(self, path: str) -> str:
-        """One file's content."""
-        for start, tree in self._inner.items():
-            if path.startswith(start):
-                return tree.text(path.removeprefix(start))
-        if path not in self._texts:
-            self._texts[path] = self._git("show", f"{self.tag}:{path}")
-        return self._texts[path]
+def joined(tree: SourceTree, *others: SourceTree) -> SourceTree:
+    """Several packages as one, named after the first; what two of them have is that of the first."""
+    if not others:
+        return tree
+    homes = {path: each for each in (*reversed(others), tree) for path in each.files}
+    files = {path: homes[path].files[path] for path in sorted(homes)}
+    return replace(tree, digest=tree_digest(files), files=files, read=lambda path: homes[path].read(path))
 
 
-class WheelTree(GitTree):
-    """The files of a wheel, for a project whose releases are at hand as packages only."""
-
-    def __init__(self, wheel: Path) -> None:
-        self.checkout, self.tag = wheel, wheel.name.split("-")[1]
-        self._texts, self._inner = {}, {}
-
-    @cached_property
-    def paths(self) -> tuple[str, ...]:
-        with ZipFile(self.checkout) as archive:
-            return tuple(sorted(archive.namelist()))
-
-    def text(self, path: str) -> str:
-        with ZipFile(self.checkout) as archive:
-            return archive.read(path).decode("utf-8", "replace")
-
-
-class Sources:
+class Modules:
     """A set of parsed modules: their classes by name and their constants."""
 
-    def __init__(self, tree: GitTree, paths: Iterable[str]) -> None:
+    def __init__(self, tree: SourceTree, paths: Iterable[str]) -> None:
         self.modules: dict[str, ast.Module] = {}
         for path in paths:
-            try:
-                self.modules[path] = ast.parse(tree.text(path))
-            # A file for a newer Python than this one; its options are missing, which --compare shows.
-            except SyntaxError:
-                continue
+            self.modules[path] = module_of(tree.text(path))
         self.classes: dict[str, tuple[str, ast.ClassDef]] = {}
         for path, module in self.modules.items():
             for node in ast.walk(module):
@@ -109,8 +58,8 @@ class Sources:
                 self._shared.setdefault(name, value)
 
     @classmethod
-    def matching(cls, tree: GitTree, *patterns: str) -> Sources:
-        return cls(tree, [path for path in tree.paths if any(re.fullmatch(pattern, path) for pattern in patterns)])
+    def matching(cls, tree: SourceTree, *patterns: str) -> Modules:
+        return cls(tree, [path for path in tree.paths() if any(re.fullmatch(pattern, path) for pattern in patterns)])
 
     def value(self, node: ast.expr, path: str, depth: int = 0) -> Any:
         """The value of an expression, or ``{"$expr": …}``."""
@@ -222,8 +171,8 @@ class Sources:
         order = [name]
         path, node = self.classes[name]
         for base in node.bases:
-            if _last(base) not in self._foreign[path]:
-                order += self._order(_last(base), (*above, name))
+            if last_name(base) not in self._foreign[path]:
+                order += self._order(last_name(base), (*above, name))
         return [each for index, each in enumerate(order) if each not in order[index + 1 :]]
 
 
@@ -252,7 +201,15 @@ def _foreign(path: str, module: ast.Module) -> frozenset[str]:
     return frozenset(found)
 
 
-def _last(node: ast.expr) -> str:
+def module_of(text: str) -> ast.Module:
+    """An empty module where the text cannot be parsed: it is for another Python, or none."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
+def last_name(node: ast.expr) -> str:
     if isinstance(node, ast.Subscript):
         node = node.value
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
-from trainmedic.ingest.tools.extract_shapes import read_options, signature_options, yaml_options
-from trainmedic.ingest.tools.extract_source import GitTree, Sources
-from trainmedic.ingest.tools.extract_store import Entry, OptionsByOwner
+from trainmedic.kb.frameworks.book import Entry, OptionsByOwner
+from trainmedic.kb.sources.shapes import read_options, signature_options, yaml_options
+from trainmedic.kb.sources.syntax import Modules
+from trainmedic.kb.sources.tree import SourceTree
 
 _EXAMPLES = {
     "grpo": r"grpo_(math|sliding)_\w+",
@@ -22,11 +23,11 @@ _EXAMPLES = {
 """Algorithm → its example files, the basic one being the one with the shortest name."""
 
 
-def nemo_rl(tree: GitTree) -> OptionsByOwner:
+def nemo_rl(tree: SourceTree) -> OptionsByOwner:
     """NeMo RL: the example file of each algorithm; every option is written in one, and runs start from a copy."""
     owned = {}
     for owner, name in _EXAMPLES.items():
-        paths = [path for path in tree.paths if re.fullmatch(rf"examples/configs/{name}\.yaml", path)]
+        paths = [path for path in tree.paths() if re.fullmatch(rf"examples/configs/{name}\.yaml", path)]
         options: dict[str, Entry] = {}
         for path in sorted(paths, key=len):
             options = {**yaml_options(tree.text(path)), **options}
@@ -35,17 +36,17 @@ def nemo_rl(tree: GitTree) -> OptionsByOwner:
     return owned
 
 
-def skyrl_train(tree: GitTree) -> OptionsByOwner:
+def skyrl_train(tree: SourceTree) -> OptionsByOwner:
     """SkyRL before it was merged into one package: a Hydra file with others mounted in it.
 
     They are mounted by its defaults list: ``megatron_config@trainer.policy.megatron_config: policy``.
     """
-    folder = "skyrl-train/skyrl_train/config/"
+    folder = "skyrl_train/config/"
     text = tree.text(f"{folder}ppo_base_config.yaml")
     options = yaml_options(text)
     for group, place, name in re.findall(r"^ +- (\w+)@([\w.]+): (\w+)$", text, re.MULTILINE):
         mounted = f"{folder}{group}/{name}.yaml"
-        if mounted in tree.paths:
+        if mounted in tree.paths():
             options.update({f"{place}.{key}": entry for key, entry in yaml_options(tree.text(mounted)).items()})
     return {"main_base": options}
 
@@ -54,7 +55,7 @@ _ADAM = ("lr", "betas", "eps", "weight_decay", "amsgrad", "fused", "foreach")
 """Arguments of ``torch.optim.AdamW``, the same in every release that a catalogue covers."""
 
 
-def torchtune(tree: GitTree) -> OptionsByOwner:
+def torchtune(tree: SourceTree) -> OptionsByOwner:
     """torchtune: what each recipe reads, and the parameters of the components that its shipped configurations name.
 
     Only these have defaults that hold whatever the configuration says, so values of shipped files are left out.
@@ -66,8 +67,8 @@ def torchtune(tree: GitTree) -> OptionsByOwner:
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Recipe"
         for paths in [list(_named_files(node))]
     }
-    files = {PurePosixPath(path).stem: path for path in tree.paths if path.startswith("recipes/")}
-    sources, library = Sources.matching(tree, r"recipes/(?:dev/)?\w+\.py"), Sources.matching(tree, r"torchtune/.*\.py")
+    files = {PurePosixPath(path).stem: path for path in tree.paths() if path.startswith("recipes/")}
+    sources, library = Modules.matching(tree, r"recipes/(?:dev/)?\w+\.py"), Modules.matching(tree, r"torchtune/.*\.py")
     owned = {}
     for recipe, configs in recipes.items():
         if files.get(recipe) not in sources.modules:
@@ -88,11 +89,11 @@ def _named_files(node: ast.AST) -> Iterator[str]:
                 yield path
 
 
-def _components(tree: GitTree, configs: Iterable[str]) -> dict[str, set[str]]:
+def _components(tree: SourceTree, configs: Iterable[str]) -> dict[str, set[str]]:
     """Group of options → the dotted names of the components that these configurations put there."""
     groups: dict[str, set[str]] = {}
     for path in configs:
-        if path not in tree.paths:
+        if path not in tree.paths():
             continue
         for key, entry in yaml_options(tree.text(path)).items():
             group, _, last = key.rpartition(".")
@@ -101,7 +102,7 @@ def _components(tree: GitTree, configs: Iterable[str]) -> dict[str, set[str]]:
     return groups
 
 
-def _component_options(library: Sources, group: str, names: Iterable[str]) -> dict[str, Entry]:
+def _component_options(library: Modules, group: str, names: Iterable[str]) -> dict[str, Entry]:
     """The parameters of the components, with a default only where they agree."""
     options: dict[str, Entry] = {}
     for name in sorted(names):
@@ -119,14 +120,14 @@ def _component_options(library: Sources, group: str, names: Iterable[str]) -> di
 _TRAINERS = ("ppo_trainer", "ppo_megatron_trainer", "sft_trainer", "sft_trainer_engine")
 
 
-def verl(tree: GitTree) -> OptionsByOwner:
+def verl(tree: SourceTree) -> OptionsByOwner:
     """verl: the tree of settings of each trainer."""
     folder = "verl/trainer/config/"
     owned = {}
     for owner in _TRAINERS:
         # Newer releases ship the resolved tree; older ones only the file with its defaults list.
         for path in (f"{folder}_generated_{owner}.yaml", f"{folder}{owner}.yaml"):
-            if path in tree.paths:
+            if path in tree.paths():
                 owned[owner] = yaml_options(tree.text(path))
                 break
     return owned

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from zipfile import ZipFile
-
-from trainmedic.ingest.tools.extract_help import help_texts, short
-from trainmedic.ingest.tools.extract_source import WheelTree
+from trainmedic.kb.sources.help import help_texts, short
+from trainmedic.kb.sources.tree import SourceTree, tree_of
 
 PYTHON = '''
 class GRPOConfig:
@@ -29,16 +26,16 @@ parser.add_argument("--loss-type", help="Type of loss.")
 YAML = "# Whether to use KL loss.\nuse_kl_loss: false\n\nnested:\n  # unknown\n  no_such: 1\n"
 
 
-def wheel(folder: Path, files: dict[str, str]) -> WheelTree:
-    path = folder / "x-1.0-py3-none-any.whl"
-    with ZipFile(path, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return WheelTree(path)
+def tree(files: dict[str, str]) -> SourceTree:
+    return tree_of("x", "1.0", "wheel", {path: text.encode() for path, text in files.items()})
 
 
-def test_docstrings_fields_and_flags_are_read_for_the_options_of_the_catalogue(tmp_path: Path) -> None:
-    texts = help_texts(wheel(tmp_path, {"trl/config.py": PYTHON, "trl/broken.py": "def", "tests/a.py": PYTHON}), "trl")
+def test_docstrings_fields_and_flags_are_read_for_the_options_of_the_catalogue() -> None:
+    texts = help_texts(
+        tree({"trl/config.py": PYTHON, "trl/broken.py": "def", "trl/examples/a.py": PYTHON}),
+        ("beta", "epsilon", "loss_type"),
+        ("GRPOConfig", "DPOConfig"),
+    )
     assert texts == {
         "beta": {
             "DPOConfig": "Deviation from the reference.",
@@ -49,8 +46,10 @@ def test_docstrings_fields_and_flags_are_read_for_the_options_of_the_catalogue(t
     }
 
 
-def test_the_comment_above_a_key_is_that_of_the_section_of_its_folder(tmp_path: Path) -> None:
-    texts = help_texts(wheel(tmp_path, {"verl/trainer/config/actor/actor.yaml": YAML}), "verl")
+def test_the_comment_above_a_key_is_that_of_the_section_of_its_folder() -> None:
+    texts = help_texts(
+        tree({"verl/trainer/config/actor/actor.yaml": YAML}), ("actor_rollout_ref.actor.use_kl_loss",), ()
+    )
     assert texts["actor_rollout_ref.actor.use_kl_loss"] == {"": "Whether to use KL loss."}
     assert not any("no_such" in name for name in texts)
 

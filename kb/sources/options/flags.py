@@ -6,31 +6,35 @@ import ast
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from trainmedic.ingest.tools.extract_shapes import (
+from trainmedic.kb.frameworks.book import Entry, OptionsByOwner
+from trainmedic.kb.sources.shapes import (
     argparse_options,
     class_options,
     factory_options,
     options_by_class,
     with_aliases,
 )
-from trainmedic.ingest.tools.extract_source import GitTree, Sources
-from trainmedic.ingest.tools.extract_store import Entry, OptionsByOwner
+from trainmedic.kb.sources.syntax import Modules
+from trainmedic.kb.sources.tree import SourceTree
 
 
-def accelerate(tree: GitTree) -> OptionsByOwner:
-    """Accelerate: the flags of ``accelerate launch`` and the keys of its configuration."""
-    sources = Sources.matching(tree, r"src/accelerate/commands/(launch|config/config_args)\.py")
+def accelerate(tree: SourceTree) -> OptionsByOwner:
+    """Accelerate: the arguments of ``accelerate launch``, the keys of its configuration, and the plugins that they
+    become."""
+    sources = Modules.matching(tree, r"accelerate/(commands/(launch|config/config_args)|utils/dataclasses)\.py")
     owned: OptionsByOwner = {}
-    launch = "src/accelerate/commands/launch.py"
+    launch = "accelerate/commands/launch.py"
     if launch in sources.modules:
-        owned["launch"] = argparse_options(sources, launch)
-    owned.update(options_by_class(sources, ["ClusterConfig"]))
+        owned["launch"] = argparse_options(sources, launch, positional=True)
+    owned.update(options_by_class(sources, ["ClusterConfig", "DeepSpeedPlugin"]))
+    if "FullyShardedDataParallelPlugin" in sources.classes:
+        owned["FSDP"] = class_options(sources, "FullyShardedDataParallelPlugin")
     return owned
 
 
-def megatron_core(tree: GitTree) -> OptionsByOwner:
+def megatron_core(tree: SourceTree) -> OptionsByOwner:
     """Megatron-LM: flags that are declared, and flags that are made of classes."""
-    sources = Sources.matching(
+    sources = Modules.matching(
         tree,
         r"megatron/(training/)?arguments\.py",
         r"megatron/post_training/arguments\.py",
@@ -54,24 +58,24 @@ def megatron_core(tree: GitTree) -> OptionsByOwner:
     return owned
 
 
-def openrlhf(tree: GitTree) -> OptionsByOwner:
+def openrlhf(tree: SourceTree) -> OptionsByOwner:
     """OpenRLHF: one argparse program for each algorithm."""
-    sources = Sources.matching(tree, r"(openrlhf/cli|examples)/\w+\.py")
+    sources = Modules.matching(tree, r"(openrlhf/cli|examples)/\w+\.py")
     return {
         PurePosixPath(path).stem: options for path in sources.modules if (options := argparse_options(sources, path))
     }
 
 
-_SERVER = r"(?:python/)?sglang/srt/server_args\.py"
-_FIELDS = r"(?:python/)?sglang/srt/arg_groups/fields/\w+\.py"
+_SERVER = r"sglang/srt/server_args\.py"
+_FIELDS = r"sglang/srt/arg_groups/fields/\w+\.py"
 
 
-def sglang(tree: GitTree) -> OptionsByOwner:
+def sglang(tree: SourceTree) -> OptionsByOwner:
     """SGLang: the flags of its server, and the fields of ServerArgs, which trainers pass to the engine as keywords.
 
     A field's annotation may declare its flag: ``tp_size: A[int, Arg(help=…, aliases=["--tensor-parallel-size"])] = 1``.
     """
-    sources = Sources.matching(tree, _SERVER, _FIELDS)
+    sources = Modules.matching(tree, _SERVER, _FIELDS)
     declared = class_options(sources, "ServerArgs")
     for path, node in sources.classes.values():
         if "/arg_groups/fields/" in path:
@@ -139,9 +143,9 @@ def _plain(flags: Mapping[str, Entry]) -> dict[str, Entry]:
     }
 
 
-def slime(tree: GitTree) -> OptionsByOwner:
+def slime(tree: SourceTree) -> OptionsByOwner:
     """slime: its flags; Megatron's, which it takes as well, come from another checkout."""
-    sources = Sources.matching(tree, r"slime/(utils|backends/\w+(/server)?|router)/(arguments|router)\.py")
+    sources = Modules.matching(tree, r"slime/(utils|backends/\w+(/server)?|router)/(arguments|router)\.py")
     owned = {"slime": {}, "fsdp": _dashed(class_options(sources, "FSDPArgs")) if "FSDPArgs" in sources.classes else {}}
     for path in sources.modules:
         owned["slime"].update(argparse_options(sources, path, "reset_arg"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
-from trainmedic.ingest.tools.extract_shapes import (
+from trainmedic.kb.frameworks.book import Entry, OptionsByOwner
+from trainmedic.kb.lazy import regex
+from trainmedic.kb.sources.shapes import (
     argparse_options,
     assigned_options,
     class_options,
@@ -15,9 +17,8 @@ from trainmedic.ingest.tools.extract_shapes import (
     signature_options,
     with_aliases,
 )
-from trainmedic.ingest.tools.extract_source import GitTree, Sources
-from trainmedic.ingest.tools.extract_store import Entry, OptionsByOwner
-from trainmedic.kb.lazy import regex
+from trainmedic.kb.sources.syntax import Modules
+from trainmedic.kb.sources.tree import SourceTree
 
 _NESTED = {
     "trl": "TRLConfig",
@@ -29,9 +30,9 @@ _NESTED = {
 }
 
 
-def axolotl(tree: GitTree) -> OptionsByOwner:
+def axolotl(tree: SourceTree) -> OptionsByOwner:
     """Axolotl: the schema of its configuration, and those of its integrations."""
-    sources = Sources.matching(tree, r"src/axolotl/(utils/(schemas|config/models/input)/.*|integrations/\w+/args)\.py")
+    sources = Modules.matching(tree, r"axolotl/(utils/(schemas|config/models/input)/.*|integrations/\w+/args)\.py")
     owned: OptionsByOwner = {}
     if "AxolotlInputConfig" in sources.classes:
         owned["top"] = class_options(sources, "AxolotlInputConfig")
@@ -39,9 +40,15 @@ def axolotl(tree: GitTree) -> OptionsByOwner:
         if name in sources.classes:
             owned[name] = class_options(sources, name, prefix + ".")
     for name, (path, _) in sources.classes.items():
-        if path.startswith("src/axolotl/integrations/") and name.endswith("Args"):
+        if path.startswith("axolotl/integrations/") and name.endswith("Args"):
             owned[name] = class_options(sources, name)
     return owned
+
+
+def bitsandbytes_config(tree: SourceTree) -> OptionsByOwner:
+    """Transformers' class of options for bitsandbytes."""
+    sources = Modules.matching(tree, r"transformers/utils/quantization_config\.py")
+    return {"BitsAndBytesConfig": signature_options(sources, "BitsAndBytesConfig")}
 
 
 _SECTIONS = {
@@ -56,9 +63,9 @@ _SECTIONS = {
 }
 
 
-def deepspeed(tree: GitTree) -> OptionsByOwner:
+def deepspeed(tree: SourceTree) -> OptionsByOwner:
     """DeepSpeed: what its configuration reads, by lookups and by models."""
-    sources = Sources.matching(tree, r"deepspeed/(runtime|compile|profiling|monitor|utils)/.*(config|constants)\w*\.py")
+    sources = Modules.matching(tree, r"deepspeed/(runtime|compile|profiling|monitor|utils)/.*(config|constants)\w*\.py")
     options: dict[str, Entry] = {}
     if "deepspeed/runtime/config.py" in sources.modules:
         options.update(lookup_options(sources, "deepspeed/runtime/config.py", "get_scalar_param"))
@@ -81,10 +88,10 @@ _CLASSES = (
 )
 
 
-def llamafactory(tree: GitTree) -> OptionsByOwner:
+def llamafactory(tree: SourceTree) -> OptionsByOwner:
     """LLaMA-Factory: argument classes."""
-    files = r"src/(llamafactory|llmtuner)/((hparams|dsets|tuner)/(\w+/)?\w+|extras/constants)\.py"
-    return options_by_class(Sources.matching(tree, files), _CLASSES)
+    files = r"(llamafactory|llmtuner)/((hparams|dsets|tuner)/(\w+/)?\w+|extras/constants)\.py"
+    return options_by_class(Modules.matching(tree, files), _CLASSES)
 
 
 _MEGATRON_BRIDGE_SECTIONS = {
@@ -114,17 +121,17 @@ _MEGATRON_BRIDGE_SECTIONS = {
 """Section of a configuration → its classes; of a union those that most recipes use."""
 
 
-def megatron_bridge(tree: GitTree) -> OptionsByOwner:
-    """Megatron-Bridge: the sections of its configuration, and the flags of its recipes."""
-    """The sections of ``ConfigContainer``; many of their classes extend one of Megatron's, which is a submodule."""
-    bridge = Sources.matching(
-        tree, r"src/megatron/bridge/(training/.*|models/(gpt_provider|transformer_config)|peft/\w+)\.py"
+def megatron_bridge(tree: SourceTree) -> OptionsByOwner:
+    """The sections of Megatron-Bridge's ``ConfigContainer``, many of whose classes extend one of Megatron's (another
+    package), and the flags of its recipes."""
+    bridge = Modules.matching(
+        tree, r"megatron/bridge/(training/.*|models/(gpt_provider|transformer_config)|peft/\w+)\.py"
     )
-    megatron = Sources.matching(
+    megatron = Modules.matching(
         tree,
-        r"3rdparty/Megatron-LM/megatron/training/(config/)?\w*config\.py",
-        r"3rdparty/Megatron-LM/megatron/core/(model_parallel_config|transformer/(transformer_config|enums))\.py",
-        r"3rdparty/Megatron-LM/megatron/core/(optimizer|distributed|datasets)/\w*(config|gpt_dataset)\.py",
+        r"megatron/training/(config/)?\w*config\.py",
+        r"megatron/core/(model_parallel_config|transformer/(transformer_config|enums))\.py",
+        r"megatron/core/(optimizer|distributed|datasets)/\w*(config|gpt_dataset)\.py",
     )
     options: dict[str, Entry] = {}
     for section, names in _MEGATRON_BRIDGE_SECTIONS.items():
@@ -135,7 +142,7 @@ def megatron_bridge(tree: GitTree) -> OptionsByOwner:
                     if parent not in bridge.classes or parent != ast.unparse(base):
                         options.update(class_options(megatron, parent, section + "."))
             options.update(class_options(bridge if name in bridge.classes else megatron, name, section + "."))
-    flags = Sources.matching(tree, r"scripts/training/run_recipe\.py")
+    flags = Modules.matching(tree, r"scripts/training/run_recipe\.py")
     named_flags = {name: entry for path in flags.modules for name, entry in argparse_options(flags, path).items()}
     return {"recipe": options, "run_recipe": with_aliases(named_flags)}
 
@@ -150,13 +157,13 @@ _COMMANDS = {
 }
 
 
-def ms_swift(tree: GitTree) -> OptionsByOwner:
+def ms_swift(tree: SourceTree) -> OptionsByOwner:
     """ms-swift: a class of arguments for each command."""
-    sources = Sources.matching(
+    sources = Modules.matching(
         tree,
         r"swift/(llm|arguments|megatron|trainers|rlhf_trainers|plugin|utils|model)/.*(arg|mixin)\w*\.py",
         r"swift/(llm/argument|arguments|megatron/arguments?)/.*\.py",
-        r"swift/trainers/\w*arguments\.py",
+        r"swift/(trainers|ray_utils)/\w*arguments\.py",
         r"swift/llm/utils/argument\.py",
     )
     owned = {}
@@ -167,9 +174,9 @@ def ms_swift(tree: GitTree) -> OptionsByOwner:
     return owned
 
 
-def peft(tree: GitTree) -> OptionsByOwner:
+def peft(tree: SourceTree) -> OptionsByOwner:
     """PEFT: the LoRA configuration."""
-    sources = Sources.matching(tree, r"src/peft/(config|tuners/lora/config|utils/peft_types)\.py")
+    sources = Modules.matching(tree, r"peft/(config|tuners/lora/config|utils/peft_types)\.py")
     return options_by_class(sources, ["LoraConfig"])
 
 
@@ -183,9 +190,9 @@ _GROUPS = {
 }
 
 
-def roll(tree: GitTree) -> OptionsByOwner:
+def roll(tree: SourceTree) -> OptionsByOwner:
     """ROLL: a class for each pipeline, with the same groups of options for every worker."""
-    sources = Sources.matching(tree, r"roll/configs/\w+\.py", r"roll/pipeline/[\w/]+_config\.py")
+    sources = Modules.matching(tree, r"roll/configs/\w+\.py", r"roll/pipeline/[\w/]+_config\.py")
     worker = class_options(sources, "WorkerConfig")
     for group, name in _GROUPS.items():
         worker.pop(group, None)
@@ -200,16 +207,16 @@ def roll(tree: GitTree) -> OptionsByOwner:
     return owned
 
 
-def skyrl(tree: GitTree) -> OptionsByOwner:
+def skyrl(tree: SourceTree) -> OptionsByOwner:
     """SkyRL: nested configuration classes."""
-    sources = Sources.matching(tree, r"skyrl/train/config/\w+\.py")
+    sources = Modules.matching(tree, r"skyrl/train/config/\w+\.py")
     names = {"main_base": "SkyRLTrainConfig", "main_sft": "SFTConfig"}
     return {owner: nested_options(sources, name) for owner, name in names.items() if name in sources.classes}
 
 
-def transformers(tree: GitTree) -> OptionsByOwner:
+def transformers(tree: SourceTree) -> OptionsByOwner:
     """Transformers: the training arguments."""
-    sources = Sources.matching(tree, r"src/transformers/(training_args(_seq2seq)?|trainer_utils)\.py")
+    sources = Modules.matching(tree, r"transformers/(training_args(_seq2seq)?|trainer_utils)\.py")
     owned = options_by_class(sources, ["TrainingArguments", "Seq2SeqTrainingArguments"])
     # Inherited fields belong to the base alone, or each would be listed with two owners.
     for name in owned.get("TrainingArguments", {}):
@@ -217,9 +224,9 @@ def transformers(tree: GitTree) -> OptionsByOwner:
     return owned
 
 
-def trl(tree: GitTree) -> OptionsByOwner:
+def trl(tree: SourceTree) -> OptionsByOwner:
     """TRL: configuration classes, and the arguments of its scripts."""
-    sources = Sources.matching(
+    sources = Modules.matching(
         tree,
         r"trl/trainer/(\w*config|base_config|model_config|utils)\.py",
         r"trl/scripts/(?!vllm_serve)\w+\.py",
@@ -237,7 +244,7 @@ def trl(tree: GitTree) -> OptionsByOwner:
     order = ("DPOConfig", "KTOConfig", "SFTConfig", "GRPOConfig", "RewardConfig", "RLOOConfig")
     names.sort(key=lambda name: (order.index(name) if name in order else len(order), name))
     owned = options_by_class(sources, names)
-    served = Sources.matching(tree, r"trl/scripts/vllm_serve\.py")
+    served = Modules.matching(tree, r"trl/scripts/vllm_serve\.py")
     if "ScriptArguments" in served.classes:
         owned["VllmServeScriptArguments"] = class_options(served, "ScriptArguments")
     return owned
@@ -260,21 +267,21 @@ _XTUNER_GROUPS = (
 """What the shipped configuration files have in common; their other names are those of data sets."""
 
 
-def xtuner(tree: GitTree) -> OptionsByOwner:
+def xtuner(tree: SourceTree) -> OptionsByOwner:
     """XTuner: the classes of 1.0; before, the names that most shipped configuration files assign."""
-    sources = Sources.matching(tree, r"xtuner/v1/(?:train|config|rl|ray|loss|datasets|optim)/.*\.py")
+    sources = Modules.matching(tree, r"xtuner/v1/(?:train|config|rl|ray|loss|datasets|optim)/.*\.py")
     if sources.classes:
         return options_by_class(sources, sorted(filter(_CLASS.fullmatch, sources.classes)))
-    shipped = Sources.matching(tree, _SHIPPED)
+    shipped = Modules.matching(tree, _SHIPPED)
     written = [assigned_options(module) for module in shipped.modules.values()]
     names = Counter(name for options in written for name in options)
     common = sorted(name for name, files in names.items() if files > 4 and name.partition(".")[0] in _XTUNER_GROUPS)
     owned: OptionsByOwner = {"config": {name: {"type": None, "default": "<required>"} for name in common}}
-    models = Sources.matching(tree, r"xtuner/model/\w+\.py")
+    models = Modules.matching(tree, r"xtuner/model/\w+\.py")
     for name in ("SupervisedFinetune", "DPO", "ORPO", "RewardModel"):
         parameters = signature_options(models, name)
         owned[name] = {f"model.{parameter}": entry for parameter, entry in parameters.items()}
-    command = Sources.matching(tree, r"xtuner/tools/train\.py")
+    command = Modules.matching(tree, r"xtuner/tools/train\.py")
     for path in command.modules:
         owned["train"] = argparse_options(command, path)
     return owned

@@ -13,6 +13,7 @@ from string import Formatter
 from typing import TypeGuard
 
 from trainmedic.kb.error_messages.template import split
+from trainmedic.kb.sources.syntax import module_of
 
 LEAST_LITERAL = 12
 """Literal characters that a message must have, or it would match anything."""
@@ -50,10 +51,7 @@ class Message:
 
 def messages_of(source: str) -> Iterator[Message]:
     """The messages of a module in the order of the text; none if it cannot be parsed."""
-    try:
-        module = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return
+    module = module_of(source)
     constants = {
         node.targets[0].id: node.value
         for node in module.body

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from trainmedic.kb.versions import bare, version_key
@@ -78,10 +77,10 @@ def _life(book: Book, name: str, version: str, present: bool, newest: str) -> li
     return [first, last, True] if gap else [first, last]
 
 
-def write(book: Book, folder: Path) -> Path:
-    """Write one framework's file into ``folder``; the same book always gives the same bytes."""
+def text_of(book: Book) -> str:
+    """One framework's file; the same book always gives the same text."""
     versions = ordered(list(book.releases))
-    owner_sets: list[list[str]] = []
+    owner_sets: dict[tuple[str, ...], int] = {}
     lines: list[str] = []
     names = sorted({name for options in book.releases.values() for name in options} | set(book.lives))
     for name in names:
@@ -95,25 +94,20 @@ def write(book: Book, folder: Path) -> Path:
         "framework": book.framework,
         "versions": versions,
         "examined": book.examined or versions,
-        "owners": owner_sets,
+        "owners": list(owner_sets),
     }
-    path = folder / book.framework / "options.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("{\n" + ",\n".join([f'"_": {_dump(meta)}', *lines]) + "\n}\n", encoding="utf-8")
-    return path
+    return "{\n" + ",\n".join([f'"_": {_dump(meta)}', *lines]) + "\n}\n"
 
 
-def _runs(entries: Sequence[Entry | None], owner_sets: list[list[str]]) -> list[list[Any]]:
+def _runs(entries: Sequence[Entry | None], owner_sets: dict[tuple[str, ...], int]) -> list[list[Any]]:
     runs: list[list[Any]] = []
     for index, entry in enumerate(entries):
         if entry is None:
             continue
-        owners = list(entry.get("in", []))
         # Interned: thousands of options share a few lists of owners.
-        if owners not in owner_sets:
-            owner_sets.append(owners)
+        owners = owner_sets.setdefault(tuple(entry.get("in", ())), len(owner_sets))
         info: dict[str, Any] = {key: entry[key] for key in INFO if entry.get(key) is not None}
-        info["in"] = owner_sets.index(owners)
+        info["in"] = owners
         if runs and runs[-1][1] == index - 1 and runs[-1][2] == info:
             runs[-1][1] = index
         else:
@@ -121,9 +115,9 @@ def _runs(entries: Sequence[Entry | None], owner_sets: list[list[str]]) -> list[
     return runs
 
 
-def read(path: Path) -> Book:
-    """The book that `write` wrote."""
-    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+def book_of(text: str) -> Book:
+    """The book that `text_of` wrote."""
+    document: dict[str, Any] = json.loads(text)
     meta = document.pop("_")
     book = Book(framework=meta["framework"], examined=list(meta["examined"]))
     book.releases = {version: {} for version in meta["versions"]}
@@ -132,7 +126,7 @@ def read(path: Path) -> Book:
         for start, stop, info in line["runs"]:
             entry = {"type": None, "default": None, **info, "in": meta["owners"][info["in"]]}
             for version in meta["versions"][start : stop + 1]:
-                book.releases[version][name] = dict(entry)
+                book.releases[version][name] = entry
     return book
 
 

@@ -1,25 +1,16 @@
-"""What a framework's own source says of its options, read statically: docstrings, ``help=``, comments of YAML files.
-
-``python -m trainmedic.ingest.tools.extract_help --checkout DIR --framework trl --tag v1.9.0`` writes
-``kb/frameworks/<framework>/help.json``; ``--wheel FILE`` instead of checkout and tag reads a package. Only options of
-the catalogue are kept, in their first sentences.
-"""
+"""What a framework's own source says of its options: docstrings, ``help=``, comments of YAML files; first sentences."""
 
 from __future__ import annotations
 
-import argparse
 import ast
-import json
 import re
-import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from trainmedic.ingest.tools.extract import DATA, release_of
-from trainmedic.ingest.tools.extract_source import GitTree, WheelTree
-from trainmedic.kb.frameworks.tables import table
 from trainmedic.kb.sentences import sentences
+from trainmedic.kb.sources.syntax import module_of
+from trainmedic.kb.sources.tree import SourceTree
 
 MOST = 260
 """Characters of one text, or one sentence if that is longer."""
@@ -36,16 +27,12 @@ Told = tuple[str, str, str]
 """The option's name, the class that it belongs to (empty: a flag), and the text."""
 
 
-def told(tree: GitTree) -> Iterator[Told]:
-    for path in tree.paths:
+def told(tree: SourceTree) -> Iterator[Told]:
+    for path in tree.paths():
         if LEFT_OUT.search(path):
             continue
         if path.endswith(".py"):
-            try:
-                module = ast.parse(tree.text(path))
-            except SyntaxError:
-                continue
-            yield from _python(module)
+            yield from _python(module_of(tree.text(path)))
         elif path.endswith((".yaml", ".yml")) and "/config" in path:
             yield from _yaml(tree.text(path), path)
 
@@ -56,15 +43,15 @@ def _python(module: ast.Module) -> Iterator[Told]:
             yield from ((name, node.name, text) for name, text in _docstring(ast.get_docstring(node) or ""))
             for field in node.body:
                 if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and field.value is not None:
-                    yield field.target.id, node.name, _described(field.value)
+                    yield field.target.id, node.name, described(field.value)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument":
             flags = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
             for flag in flags:
                 if flag.startswith("--"):
-                    yield flag.removeprefix("--"), "", _described(node)
+                    yield flag.removeprefix("--"), "", described(node)
 
 
-def _described(value: ast.expr) -> str:
+def described(value: ast.expr) -> str:
     """The text under ``help`` or ``description`` within a field's declaration."""
     for node in ast.walk(value):
         pairs: list[tuple[object, ast.expr]] = []
@@ -130,17 +117,14 @@ def short(text: str) -> str:
     return chosen if len(chosen) <= LONGEST else ""
 
 
-def help_texts(tree: GitTree, framework: str) -> dict[str, dict[str, str]]:
-    """Option → class → text; where all classes say the same, under the empty name."""
-    catalog = table(framework)
-    assert catalog is not None
+def help_texts(tree: SourceTree, names: Collection[str], owners: Collection[str]) -> dict[str, dict[str, str]]:
+    """Option → class → text, of these options and classes; where all classes say the same, under the empty name."""
     endings: dict[str, list[str]] = defaultdict(list)
-    for name in catalog.names:
+    for name in names:
         parts = name.replace("-", "_").split(".")
         for start in range(len(parts) - 1):
             endings[".".join(parts[start:])].append(name)
-    plain = {name.replace("-", "_"): name for name in catalog.names}
-    owners = {name for group in catalog.owner_sets for name in group}
+    plain = {name.replace("-", "_"): name for name in names}
     found: dict[str, dict[str, str]] = defaultdict(dict)
     inherited: dict[str, dict[str, str]] = defaultdict(dict)
     for name, owner, text in told(tree):
@@ -154,27 +138,3 @@ def help_texts(tree: GitTree, framework: str) -> dict[str, dict[str, str]]:
     found = {**inherited, **found}
     same = {name: {"": next(iter(texts.values()))} for name, texts in found.items() if len(set(texts.values())) == 1}
     return {name: dict(sorted({**found, **same}[name].items())) for name in sorted(found)}
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m trainmedic.ingest.tools.extract_help", description=__doc__)
-    parser.add_argument("--checkout", type=Path, help="a git checkout or git directory of the framework")
-    parser.add_argument("--wheel", type=Path, help="a wheel of the framework, instead of a checkout and a tag")
-    parser.add_argument("--framework", required=True)
-    parser.add_argument("--tag", help="the release tag to read")
-    parser.add_argument("--data", type=Path, default=DATA, help="folder of the catalogue files")
-    args = parser.parse_args(argv)
-    if not (args.wheel or (args.checkout and args.tag)):
-        parser.error("give --checkout and --tag, or --wheel")
-    tree = WheelTree(args.wheel) if args.wheel else GitTree(args.checkout, args.tag)
-    texts = help_texts(tree, args.framework)
-    lines = [f"{json.dumps(name)}: {json.dumps(text, ensure_ascii=False)}" for name, text in texts.items()]
-    body = ",\n".join(lines)
-    content = f'{{"release": {json.dumps(release_of(tree.tag))}, "options": {{\n{body}\n}}}}\n'
-    (args.data / args.framework / "help.json").write_text(content, encoding="utf-8")
-    sys.stdout.write(f"{len(texts)} options\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,14 +10,14 @@ from typing import Any
 
 import yaml
 
-from trainmedic.ingest.tools.extract_source import Sources
-from trainmedic.ingest.tools.extract_store import Entry, OptionsByOwner
+from trainmedic.kb.frameworks.book import Entry, OptionsByOwner
 from trainmedic.kb.lazy import regex
+from trainmedic.kb.sources.syntax import Modules
 
 _WRAPPERS: Mapping[str, object] = {"list": [], "dict": {}, "tuple": [], "set": []}
 
 
-def argparse_options(sources: Sources, path: str, *functions: str) -> dict[str, Entry]:
+def argparse_options(sources: Modules, path: str, *functions: str, positional: bool = False) -> dict[str, Entry]:
     """Every long option that a module adds with ``add_argument``, in ``for`` loops over constants as well.
 
     ``functions`` add arguments too: ``reset_arg(parser, "--lr", default=1e-6)``.
@@ -27,13 +27,16 @@ def argparse_options(sources: Sources, path: str, *functions: str) -> dict[str, 
         words = [sources.value(arg, path) for arg in call.args]
         names = [word for word in words if isinstance(word, str)]
         long = [name[2:] for name in names if name.startswith("--")]
+        long = long or [name for name in names if positional and not name.startswith("-")]
         if long:
             given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-            options[long[0]] = _argument(sources, path, given, [name for name in names if name[2:] != long[0]])
+            options[long[0]] = _argument(
+                sources, path, given, [name for name in names if name not in (long[0], f"--{long[0]}")]
+            )
     return options
 
 
-def _calls(sources: Sources, path: str, node: ast.AST, functions: Collection[str]) -> Iterator[ast.Call]:
+def _calls(sources: Modules, path: str, node: ast.AST, functions: Collection[str]) -> Iterator[ast.Call]:
     """The calls of ``functions`` below a node; a loop's body once for each constant it runs over."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.For) and isinstance(child.target, ast.Name):
@@ -61,7 +64,7 @@ class _Bound(ast.NodeTransformer):
         return ast.copy_location(ast.Constant(self.bound), node) if node.id == self.name else node
 
 
-def _argument(sources: Sources, path: str, given: Mapping[str, ast.expr], aliases: list[str]) -> Entry:
+def _argument(sources: Modules, path: str, given: Mapping[str, ast.expr], aliases: list[str]) -> Entry:
     action = sources.value(given["action"], path) if "action" in given else None
     switch = action in ("store_true", "store_false")
     kind = "flag" if switch else _type_name(given["type"]) if "type" in given else "str"
@@ -95,7 +98,7 @@ def with_aliases(options: Mapping[str, Entry]) -> dict[str, Entry]:
     return complete
 
 
-def factory_options(sources: Sources, path: str, factory: str) -> dict[str, Entry]:
+def factory_options(sources: Modules, path: str, factory: str) -> dict[str, Entry]:
     """The options that a module makes of dataclasses with ``factory(Class, exclude=[…])``, as Megatron does.
 
     A field ``some_name`` becomes ``--some-name``; a flag that is on by default ``--no-…`` and ``--disable-…``.
@@ -121,7 +124,7 @@ def factory_options(sources: Sources, path: str, factory: str) -> dict[str, Entr
     return options
 
 
-def _arguments(sources: Sources, name: str, entry: Entry) -> dict[str, Entry]:
+def _arguments(sources: Modules, name: str, entry: Entry) -> dict[str, Entry]:
     """The arguments that a field becomes, as ``add_argument`` would have declared them."""
     names = [word.removeprefix("--") for word in entry.pop("names", ())]
     field_default, entry["default"] = entry["default"], entry.pop("argparse_default", entry["default"])
@@ -150,7 +153,7 @@ def _type_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ast.unparse(node)
 
 
-def class_options(sources: Sources, name: str, prefix: str = "") -> dict[str, Entry]:
+def class_options(sources: Modules, name: str, prefix: str = "") -> dict[str, Entry]:
     """The fields of a dataclass or pydantic model, bases inside the sources included."""
     options: dict[str, Entry] = {}
     for path, node in sources.lineage(name):
@@ -160,18 +163,18 @@ def class_options(sources: Sources, name: str, prefix: str = "") -> dict[str, En
                 annotation = ast.unparse(statement.annotation)
                 if field.startswith("_") or "ClassVar" in annotation or "ConfigDict" in annotation:
                     continue
-                entry = options[prefix + field] = _field(sources, path, statement)
+                entry = options[prefix + field] = field_of(sources, path, statement)
                 for alias in entry.get("aliases", ()):
                     options[prefix + str(alias)] = {key: value for key, value in entry.items() if key != "aliases"}
     return options
 
 
-def options_by_class(sources: Sources, names: Iterable[str]) -> OptionsByOwner:
+def options_by_class(sources: Modules, names: Iterable[str]) -> OptionsByOwner:
     """`class_options` of those classes that exist."""
     return {name: class_options(sources, name) for name in names if name in sources.classes}
 
 
-def nested_options(sources: Sources, name: str, prefix: str = "") -> dict[str, Entry]:
+def nested_options(sources: Modules, name: str, prefix: str = "") -> dict[str, Entry]:
     """`class_options`; a field that holds another of these classes is the options of that one, with dots."""
     options: dict[str, Entry] = {}
     for key, entry in class_options(sources, name, prefix).items():
@@ -194,7 +197,8 @@ def _overwrite(options: dict[str, Entry], prefix: str, default: object) -> None:
                 known["default"] = keyword.value.value
 
 
-def _field(sources: Sources, path: str, statement: ast.AnnAssign) -> Entry:
+def field_of(sources: Modules, path: str, statement: ast.AnnAssign) -> Entry:
+    """The field of a dataclass or pydantic model."""
     entry: Entry = {"type": ast.unparse(statement.annotation), "default": "<required>"}
     choices = _choices(sources, path, statement.annotation)
     if choices:
@@ -219,7 +223,7 @@ def _annotated_default(statement: ast.AnnAssign) -> ast.expr | None:
     return None
 
 
-def _from_field_call(sources: Sources, path: str, call: ast.Call, entry: Entry) -> None:
+def _from_field_call(sources: Modules, path: str, call: ast.Call, entry: Entry) -> None:
     given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
     if call.args and not (isinstance(call.args[0], ast.Constant) and call.args[0].value is Ellipsis):
         entry["default"] = sources.value(call.args[0], path)
@@ -251,7 +255,7 @@ def _from_field_call(sources: Sources, path: str, call: ast.Call, entry: Entry) 
         entry["deprecated"] = True
 
 
-def _from_argparse_keywords(sources: Sources, path: str, keywords: ast.Dict, entry: Entry) -> None:
+def _from_argparse_keywords(sources: Modules, path: str, keywords: ast.Dict, entry: Entry) -> None:
     """What a field's metadata says that ``add_argument`` takes instead of what follows from its annotation."""
     for key, item in zip(keywords.keys, keywords.values, strict=True):
         word = key.value if isinstance(key, ast.Constant) else None
@@ -265,7 +269,7 @@ def _from_argparse_keywords(sources: Sources, path: str, keywords: ast.Dict, ent
             entry["names"] = sources.value(item, path)
 
 
-def _choices(sources: Sources, path: str, annotation: ast.expr) -> list[Any]:
+def _choices(sources: Modules, path: str, annotation: ast.expr) -> list[Any]:
     """The words of a ``Literal`` or enumeration in an annotation."""
     # A forward reference: the annotation is a string with the expression in it.
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
@@ -283,7 +287,7 @@ def _choices(sources: Sources, path: str, annotation: ast.expr) -> list[Any]:
     return []
 
 
-def lookup_options(sources: Sources, path: str, function: str) -> dict[str, Entry]:
+def lookup_options(sources: Modules, path: str, function: str) -> dict[str, Entry]:
     """Keys that a module looks up with ``function(mapping, KEY, DEFAULT)``: a configuration without a declaration."""
     options: dict[str, Entry] = {}
     for node in ast.walk(sources.modules[path]):
@@ -295,7 +299,7 @@ def lookup_options(sources: Sources, path: str, function: str) -> dict[str, Entr
     return options
 
 
-def read_options(sources: Sources, path: str, variable: str) -> dict[str, Entry]:
+def read_options(sources: Modules, path: str, variable: str) -> dict[str, Entry]:
     """Keys that a module reads as ``cfg.name`` or ``cfg.get("name", DEFAULT)``; without a default they are required."""
     options: dict[str, Entry] = {}
     methods = set()
@@ -333,7 +337,7 @@ def _named(value: ast.expr, name: str, names: set[str]) -> None:
         names.add(name)
 
 
-def signature_options(sources: Sources, name: str) -> dict[str, Entry]:
+def signature_options(sources: Modules, name: str) -> dict[str, Entry]:
     """The parameters of a function, or of a class's ``__init__``, with their defaults; empty if none has this name."""
     for path, module in sources.modules.items():
         for node in module.body:
@@ -346,7 +350,7 @@ def signature_options(sources: Sources, name: str) -> dict[str, Entry]:
     return {}
 
 
-def _parameters(sources: Sources, path: str, arguments: ast.arguments) -> dict[str, Entry]:
+def _parameters(sources: Modules, path: str, arguments: ast.arguments) -> dict[str, Entry]:
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults = [None] * (len(positional) - len(arguments.defaults)) + [*arguments.defaults]
     pairs = [*zip(positional, defaults, strict=True), *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]

@@ -1,0 +1,148 @@
+"""What is derived from the releases at hand: worked out once, and kept beside their packs.
+
+A file is named after the tree that it was derived from and the code that derived it, so it is never out of date.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from pathlib import Path
+
+from trainmedic.kb.error_messages import index, packages
+from trainmedic.kb.error_messages.tables import MessageTable
+from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, SourceError
+from trainmedic.kb.frameworks import tables
+from trainmedic.kb.frameworks.book import Entry, book_of, text_of
+from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.frameworks.tables import Table
+from trainmedic.kb.sources.help import help_texts
+from trainmedic.kb.sources.messages import collected, table
+from trainmedic.kb.sources.options import FRAMEWORKS, extract
+from trainmedic.kb.sources.sources import Sources
+from trainmedic.kb.sources.store import write_whole
+from trainmedic.kb.sources.tree import SourceTree
+
+MOST_FRAMES = 64
+"""Places of one message in the files of a traceback."""
+ALIKE = 0.5
+"""The part of the nearest release's options that a release must have, or not all of its declarations were found: those
+of some frameworks are in files that are not installed."""
+_LOG = logging.getLogger(__name__)
+
+
+class Derived:
+    """The derived facts of releases; what is not at hand has none."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.sources = sources
+        self._messages = lru_cache(maxsize=64)(self._message_tables)
+
+    def attach(self) -> None:
+        """Let everything that asks for a release find what is derived from it."""
+        tables.read_with(self.catalogue)
+        index.read_with(self.messages)
+
+    def catalogue(self, known: Table, version: str) -> str | None:
+        """The text of a catalogue with a further release; None if that cannot be read."""
+        framework = known.framework
+        tree = self.tree(profiles()[framework].package, version) if framework in FRAMEWORKS else None
+        if tree is None:
+            return None
+
+        def added() -> str:
+            try:
+                options = extract(framework, tree)
+            except NotFound:
+                return ""
+            return _with_release(known, tree, options) if _is_complete(known, version, options) else ""
+
+        base = hashlib.sha256(known.text.encode()).hexdigest()
+        return self._kept(tree, f"options-{framework}", added, base) or None
+
+    def help(self, known: Table, version: str) -> dict[str, dict[str, str]]:
+        """What a release that is at hand says of its options: option → class (empty: all) → text."""
+        tree = self.tree(profiles()[known.framework].package, version)
+        if tree is None:
+            return {}
+        owners = {name for group in known.owner_sets for name in group}
+        names = frozenset(known.names)
+        base = hashlib.sha256(known.text.encode()).hexdigest()
+        text = self._kept(tree, f"help-{known.framework}", lambda: json.dumps(help_texts(tree, names, owners)), base)
+        found: dict[str, dict[str, str]] = json.loads(text)
+        return found
+
+    def messages(self, package: str, version: str, frames: Sequence[str] = ()) -> tuple[MessageTable, ...]:
+        """The messages of a release, without those that only single models have; none if it cannot be read.
+
+        With those of the files in ``frames`` (``path:line function``), whatever is in these.
+        """
+        return self._messages(package, version, tuple(frames))
+
+    def _message_tables(self, package: str, version: str, frames: tuple[str, ...]) -> tuple[MessageTable, ...]:
+        tree = self.tree(package, version)
+        if tree is None:
+            return ()
+        about = packages.package(package)
+        text = self._kept(tree, "messages", lambda: table(about, *collected([tree], about, models=False)))
+        named = dict.fromkeys(path for frame in frames if (path := _path_in(tree, frame)))
+        whole = [MessageTable(lambda: text)]
+        if not named:
+            return tuple(whole)
+        everything = replace(about, code=(about.above,), skip=())
+        near = replace(tree, files={path: tree.files[path] for path in named})
+        few = table(everything, *collected([near], everything, general=False), most_places=MOST_FRAMES)
+        return (MessageTable(lambda: few), *whole)
+
+    def tree(self, package: str, version: str) -> SourceTree | None:
+        """The source of a release; None if it is not at hand, which the log explains."""
+        try:
+            return self.sources.open(package, version)
+        except (NotFound, Forbidden, InvalidRequest) as error:
+            _LOG.info("%s %s is not read: %s", package, version, error)
+        except SourceError as error:
+            _LOG.warning("%s %s cannot be read: %s", package, version, error)
+        return None
+
+    def _kept(self, tree: SourceTree, kind: str, make: Callable[[], str], base: str = "") -> str:
+        name = hashlib.sha256(f"{tree.digest} {base} {_extractor()}".encode()).hexdigest()[:32]
+        path = self.sources.store.folder / tree.package / f"{kind}-{name}.json"
+        try:
+            return path.read_text(encoding="utf-8")
+        except OSError:
+            text = make()
+        try:
+            write_whole(path, text.encode())
+        except SourceError as error:
+            _LOG.warning("%s", error)  # a folder that cannot be written costs time, not the answer
+        return text
+
+
+def _path_in(tree: SourceTree, frame: str) -> str | None:
+    """The file of a frame (``path:line function``), wherever the package was installed."""
+    parts = frame.replace("\\", "/").partition(".py:")[0].split("/")
+    ends = ("/".join(parts[start:]) + ".py" for start in range(len(parts)))
+    return next((path for path in ends if path in tree), None)
+
+
+def _with_release(known: Table, tree: SourceTree, options: dict[str, Entry]) -> str:
+    book = book_of(known.text)
+    book.add(tree.version, options)
+    return text_of(book)
+
+
+def _is_complete(known: Table, version: str, options: dict[str, Entry]) -> bool:
+    near = known.nearest(version)
+    there = {name for name in known.names if known.info(name, near) is not None}
+    return len(there & options.keys()) >= ALIKE * len(there)
+
+
+@cache
+def _extractor() -> str:
+    """A digest of the code that derives."""
+    code = sorted(Path(__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in code)).hexdigest()

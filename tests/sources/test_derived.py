@@ -1,0 +1,95 @@
+"""What is not catalogued is read from the source of the release that a run names, where that is at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trainmedic.kb.error_messages import index
+from trainmedic.kb.error_messages.explain import explain
+from trainmedic.kb.frameworks import catalogue, tables
+from trainmedic.kb.model.run import VersionFact
+from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.sources.derived import Derived
+from trainmedic.kb.sources.sources import Sources
+from trainmedic.kb.sources.tree import tree_of
+
+UNREAD = "99.1.0"
+OPTIONS = tuple(name for name in catalogue.keys("peft", catalogue.versions("peft")[-1]) if name != "r")
+LORA = "@dataclass\nclass LoraConfig:\n    r: int = 77\n    brand_new: int = 5\n" + "".join(
+    f"    {name}: int = 1\n" for name in OPTIONS
+)
+RAISING = """
+def attach(rank, most):
+    if rank > most:
+        if not quiet:
+            raise ValueError(f"A rank of {rank} does not fit the adapters of this test.")
+"""
+FILES = {"peft/tuners/lora/config.py": LORA, "peft/tuners/lora/model.py": RAISING, "peft/testing/deep.py": RAISING}
+
+
+@pytest.fixture
+def derived(tmp_path: Path) -> Iterator[Derived]:
+    sources = Sources(tmp_path, "off")
+    sources.store.add(tree_of("peft", UNREAD, "wheel", {path: text.encode() for path, text in FILES.items()}))
+    found = Derived(sources)
+    found.attach()
+    yield found
+    tables.read_with(None)
+    index.read_with(None)
+
+
+def test_no_default_is_stated_of_a_release_that_nobody_read() -> None:
+    parse(f"peft=={UNREAD}")
+    found = catalogue.option("peft", "lora_alpha", UNREAD)
+    assert found is not None
+    assert (found.default, found.default_known, found.choices) == (None, False, ())
+    assert catalogue.exists("peft", "brand_new", UNREAD) is None
+
+
+def test_a_release_that_a_run_names_is_read_and_then_known_like_any_other(derived: Derived) -> None:
+    before = catalogue.versions("peft")
+    parse(f"peft=={UNREAD}")
+    assert catalogue.versions("peft") == (*before, UNREAD)
+    for version, default in ((UNREAD, 77), (before[-1], 8), (None, 77)):
+        found = catalogue.option("peft", "r", version)
+        assert found is not None
+        assert (found.default, found.default_known) == (default, True)
+    assert catalogue.exists("peft", "brand_new", UNREAD) is True
+    assert catalogue.exists("peft", "brand_new", before[-1]) is False
+
+
+def test_a_release_whose_declarations_are_mostly_elsewhere_is_not_taken_for_read(derived: Derived) -> None:
+    files = {"peft/tuners/lora/config.py": b"class LoraConfig:\n    r: int = 1\n"}
+    derived.sources.store.add(tree_of("peft", "99.2.0", "wheel", files))
+    catalogue.read_releases({"peft": VersionFact(package="peft", exact="99.2.0", reason="said")})
+    assert "99.2.0" not in catalogue.versions("peft")
+
+
+def test_what_was_derived_is_kept_beside_the_packs(derived: Derived, tmp_path: Path) -> None:
+    parse(f"peft=={UNREAD}")
+    (kept,) = tmp_path.glob("peft/options-*.json")
+    kept.write_text(kept.read_text(encoding="utf-8").replace("77", "78"), encoding="utf-8")
+    derived.attach()
+    tables.read_with(derived.catalogue)
+    parse(f"peft=={UNREAD}")
+    found = catalogue.option("peft", "r", UNREAD)
+    assert found is not None
+    assert found.default == 78
+
+
+@pytest.mark.parametrize("file", ["tuners/lora/model.py", "testing/deep.py"])
+def test_a_message_is_explained_at_the_release_that_printed_it(derived: Derived, file: str) -> None:
+    (match,) = explain(
+        parse(
+            f"peft=={UNREAD}\nTraceback (most recent call last):\n"
+            f'  File "/opt/venv/lib/python3.11/site-packages/peft/{file}", line 5, in attach\n'
+            "    raise ValueError(\nValueError: A rank of 9 does not fit the adapters of this test.\n"
+        )
+    )
+    assert (match.entry.first, match.place.line, match.place.condition) == (UNREAD, 5, "rank > most and (not quiet)")
+    assert match.place.file == f"src/peft/{file}"
+    assert match.values == {"rank": "9"}
+    assert match.in_version
