@@ -3,8 +3,9 @@
     python benchmarks/messages.py STORE [--count 150] [--seed 1]
 
 STORE is a folder of source packs (``trainmedic kb sources read WHEEL``). Samples are ``raise X(…)`` and assertions
-with a text, anywhere in the stored releases of packages whose messages are known, each printed as Python would, with made-up values. A sample
-counts as explained if the first answer is its file, function, exception and condition, at its release.
+with a text, anywhere in the stored releases of packages whose messages are known, each printed as Python would, with
+made-up values. A sample counts as explained if the first answer is its file, function, exception and condition, at
+its release.
 """
 
 from __future__ import annotations
