@@ -2,8 +2,8 @@
 
     python -m benchmarks.newest
 
-A release beyond what is known must be said to be so, in one line; no default of it may be stated, no finding may rest on
-one, and no defect without a known fix may be said to be there for certain. Budget: 0.4 s of processor time for a
+A release beyond what is known must be said to be so, in one line; no default of it may be stated, no finding may rest
+on one, and no defect without a known fix may be said to be there for certain. Budget: 0.4 s of processor time for a
 process of either command. Exit code 1 if one is missed.
 """
 

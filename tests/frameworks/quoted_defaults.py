@@ -167,6 +167,6 @@ def faults(quoted: Iterable[Quote], tables: Mapping[str, Table] | None = None) -
         if not releases or computed or len(holds) == len(releases):
             continue
         if not holds:
-            yield f"{quote.place}: {quote.option} is {quote.value} in no release: {quote.sentence.strip()}"
+            yield f"{quote.place}: {quote.option} is {quote.value} in no release: {quote.sentence}"
         elif not quote.bound:
-            yield f"{quote.place}: {quote.option} is {quote.value} in {holds[0]} to {holds[-1]}: {quote.sentence.strip()}"
+            yield f"{quote.place}: {quote.option} is {quote.value} in {holds[0]} to {holds[-1]}: {quote.sentence}"
