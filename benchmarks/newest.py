@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.serving import COMMAND, own_environment
-from benchmarks.table import Table
+from benchmarks.table import Row, Table
 from trainmedic.kb.data_files import read_toml
 from trainmedic.kb.frameworks.horizon import Kind, Standing, standing
 from trainmedic.kb.model.place import Attachment
@@ -80,7 +80,9 @@ def main() -> int:
         wrong += [f"{package} {entry['release']}: {fault}" for fault in faults(package)]
         for command in ("audit", "check"):
             taken = [seconds(package, command) for _ in range(PROCESSES)]
-            table.add(f"{command} {package} {entry['release']}", taken, "s", BUDGET_S)
+            what = f"{command} {package} {entry['release']}"
+            # The least: what else the machine does only adds to processor time.
+            table.rows.append(Row(what=what, values=taken, unit="s", budget=BUDGET_S, judged=min(taken)))
     missed = table.print()
     print("\n".join(wrong or ["Nothing is stated that is not known."]))
     return int(bool(missed or wrong))
