@@ -48,13 +48,13 @@ def drafts(advisor: Advisor) -> list[Draft]:
 
 def answer(brief: Brief) -> DiagnosisForm:
     """An answer that gives the proof all its work."""
-    edits = [{"file": "train.sh", "setting": name, "value": value} for name, value in EDITS]
+    edits = [{"file": "train.sh", "setting": name, "line": "", "value": value} for name, value in EDITS]
     told = {"title": "The learning rate of 1e-5 is too large", "because": "`learning_rate` and `bf16` of trl 0.19.0."}
     shown = {"lines_for": ["L1", "L2", "F1"], "lines_against": ["L3"], "edits": edits}
     first = {"candidate": brief.candidates[0].id if brief.candidates else "", "change": "Lower it.", "command": ""}
     return DiagnosisForm.model_validate(
         {
-            **{"reading": "", "verdict": "cause", "confidence": "high", "question": "", "reply": ""},
+            **{"reading": "", "verdict": "cause", "sure": 96, "question": "", "reply": ""},
             "hypotheses": [{**told, **shown, **first, "verify": ""}],
         }
     )

@@ -103,23 +103,6 @@ class ModelSettings(Section):
     )
 
 
-class SourcesSettings(Section):
-    mode: Literal["installed", "index", "off"] = Field(
-        "installed",
-        alias="sources",
-        description="whose source code is read: `installed` packages, also those of the package `index`, or none "
-        "(`off`) but what is stored ([sources.md](../use/sources.md))",
-    )
-    index: SecretStr = Field(
-        NO_SECRET,
-        description="address of the package index (its simple API); default: those that pip is configured for",
-    )
-    python: str = Field(
-        "",
-        description="interpreter, or folder of the environment, whose packages are read; default: that of trainmedic",
-    )
-
-
 class WebhookSettings(Section):
     url: SecretStr = Field(
         NO_SECRET,
@@ -169,7 +152,11 @@ class Settings(Section):
     kb_paths: str = Field("", description="folders of your own rule and case pages, separated like PATH")
     embedder: EmbedderSettings = EmbedderSettings()
     model: ModelSettings = ModelSettings()
-    sources: SourcesSettings = SourcesSettings()
+    sources: Literal["installed", "index", "off"] = Field(
+        "installed",
+        description="whose source code is read: that of `installed` packages, also that of the `index` which pip is "
+        "configured for, or none but what is stored (`off`) ([sources.md](../use/sources.md))",
+    )
     request_timeout_s: float = Field(30.0, gt=0, description="deadline of a request; an error is returned after it")
     concurrency: int = Field(
         4,

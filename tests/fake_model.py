@@ -89,7 +89,7 @@ def hypothesis(**changes: Any) -> dict[str, Any]:
 
 def diagnosis(*hypotheses: dict[str, Any], **changes: Any) -> Reply:
     """A diagnosis with these hypotheses; one without any has the usual one."""
-    fields = {"reading": "A NaN.", "verdict": "cause", "confidence": "high", "question": "", "reply": ""}
+    fields = {"reading": "A NaN.", "verdict": "cause", "sure": 96, "question": "", "reply": ""}
     return form({**fields, "hypotheses": list(hypotheses), **changes})
 
 

@@ -60,6 +60,8 @@ PURE = (
     "kb/language.py",
     "kb/negation.py",
     "kb/sentences.py",
+    "kb/sources/selection.py",
+    "kb/sources/tree.py",
     "service/answer/audit.py",
     "service/answer/text.py",
     "service/answer/citations.py",

@@ -8,7 +8,7 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
@@ -22,13 +22,17 @@ from trainmedic.kb.sources.selection import (
     checked_name,
     in_project,
     in_wheel,
+    suffix_of,
 )
 from trainmedic.kb.sources.tree import SourceTree, tree_of
 
 LARGEST_ARCHIVE = 512 * MEBIBYTE
 _MOST_UNPACKED = 2048 * MEBIBYTE
 """Of a compressed tar, which cannot be read in part."""
-_MOST_MEMBERS = 200_000
+_MOST_MEMBERS = 100_000
+_LARGEST_DIRECTORY = 400 * _MOST_MEMBERS
+"""Bytes of the directory of a zip, all of which is read before its members can be counted."""
+_END_OF_ZIP = 22 + 65_535
 _LARGEST_HEADER = 4 * MEBIBYTE
 _DAMAGED = (BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError)
 
@@ -62,14 +66,14 @@ def file_release(name: str) -> tuple[str, str, bool]:
 
 
 def _wheel(path: Path) -> dict[str, bytes]:
-    with ZipFile(path) as archive:
+    with _zip(path) as archive:
         members = _zip_members(archive)
         return _zip_contents(archive, members, in_wheel(members))
 
 
 def _sdist(path: Path) -> dict[str, bytes]:
     if path.name.endswith(".zip"):
-        with ZipFile(path) as archive:
+        with _zip(path) as archive:
             members = _zip_members(archive)
 
             def read(name: str) -> bytes:
@@ -77,6 +81,20 @@ def _sdist(path: Path) -> dict[str, bytes]:
 
             return _zip_contents(archive, members, _project(members, read))
     return _tar_contents(path)
+
+
+def _zip(path: Path) -> ZipFile:
+    """An archive whose directory is small enough to be read."""
+    with path.open("rb") as stream:
+        stream.seek(max(0, path.stat().st_size - _END_OF_ZIP))
+        tail = stream.read()
+    at = tail.find(b"PK\x05\x06")
+    while at >= 0:
+        directory = int.from_bytes(tail[at + 12 : at + 16], "little")
+        if directory > _LARGEST_DIRECTORY or tail[max(0, at - 20) :].startswith(b"PK\x06\x07"):
+            raise SourceError("the archive has a directory that is huge", hint=UNSAFE)
+        at = tail.find(b"PK\x05\x06", at + 1)
+    return ZipFile(path)
 
 
 def _zip_members(archive: ZipFile) -> dict[str, ZipInfo]:
@@ -89,7 +107,7 @@ def _zip_members(archive: ZipFile) -> dict[str, ZipInfo]:
         # A link is not followed: what it means is not in the archive, or is there under its own name.
         if info.is_dir() or stat.S_ISLNK(info.external_attr >> 16):
             continue
-        if name in members and PurePosixPath(name).suffix in LARGEST:
+        if name in members and suffix_of(name) in LARGEST:
             raise SourceError(f"the archive has {name} twice", hint=UNSAFE)
         members[name] = info
     return members
@@ -98,7 +116,7 @@ def _zip_members(archive: ZipFile) -> dict[str, ZipInfo]:
 def _zip_contents(archive: ZipFile, members: Mapping[str, ZipInfo], chosen: Mapping[str, str]) -> dict[str, bytes]:
     budget, contents = Budget(), {}
     for path, name in chosen.items():
-        info, most = members[name], LARGEST[PurePosixPath(path).suffix]
+        info, most = members[name], LARGEST[suffix_of(path)]
         if info.file_size <= most:
             contents[path] = _zip_bytes(archive, info, most)
             budget.take(len(contents[path]))
@@ -137,7 +155,7 @@ def _tar_contents(path: Path) -> dict[str, bytes]:
             name = checked_name(info.name)
             if info.ischr() or info.isblk() or info.isfifo():
                 raise SourceError(f"the archive has a device: {name}", hint=UNSAFE)
-            most = LARGEST.get(PurePosixPath(name).suffix, 0)
+            most = LARGEST.get(suffix_of(name), 0)
             if name.endswith(".egg-info/top_level.txt"):
                 most = _LARGEST_HEADER
             # Links are not followed, see above.

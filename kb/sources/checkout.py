@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 import subprocess
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from trainmedic.kb.errors import InvalidRequest, SourceError
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.sources.selection import LARGEST, Budget, canonical, checked_name, in_project, parsed
+from trainmedic.kb.sources.selection import LARGEST, Budget, canonical, checked_name, in_project, parsed, suffix_of
 from trainmedic.kb.sources.tree import SourceTree, tree_of
 
 # A repository may be set up to run programs: monitors, and the transport of a partial clone.
 _QUIET = ("-c", "core.fsmonitor=false", "-c", "protocol.allow=never", "--no-optional-locks", "--no-replace-objects")
 _COMMITTER = regex(rb"^committer .* (\d{1,11}) [+-]\d{4}$", re.MULTILINE)
 _LONGEST_S = 120
+_ABSENT = 1 << 62
+"""The size of what a partial clone has not got: it counts as too large, unless it is code."""
 _REGULAR = ("100644", "100755")
 
 
@@ -30,19 +32,19 @@ def checkout_tree(folder: Path, tag: str, package: str, version: str, *, below: 
         about, _, name = line.partition("\t")
         if about.startswith(_REGULAR):
             _, _, blob, bytes_ = about.split()
-            sizes[checked_name(name)] = (blob, int(bytes_))
+            sizes[checked_name(name)] = (blob, int(bytes_) if bytes_.isdigit() else _ABSENT)
     top = f"{below.strip('/')}/" if below else ""
-    chosen = {
-        path: sizes[name]
-        for path, name in in_project(sizes, top).items()
-        if sizes[name][1] <= LARGEST[PurePosixPath(path).suffix]
-    }
-    budget = Budget()
-    for _, size in chosen.values():
-        budget.take(size)
+    chosen, budget = {}, Budget()
+    for path, name in in_project(sizes, top).items():
+        blob, size = sizes[name]
+        if size == _ABSENT and path.endswith(".py"):
+            raise SourceError(f"{folder} lacks {name} of {tag}", hint="it is a partial clone: clone all of it")
+        if size <= LARGEST[suffix_of(path)]:
+            budget.take(size)
+            chosen[path] = blob
     if not chosen:
         raise SourceError(f"{folder} has no Python code at {tag}", hint="name the folder of the project in it")
-    blobs = _blobs(folder, [blob for blob, _ in chosen.values()])
+    blobs = _blobs(folder, list(chosen.values()))
     contents = dict(zip(chosen, blobs, strict=True))
     return tree_of(canonical(package), str(parsed(version)), "checkout", contents, _date(folder, commit))
 
@@ -59,12 +61,7 @@ def _blobs(folder: Path, names: list[str]) -> list[bytes]:
     contents, start = [], 0
     for _ in names:
         end = data.index(b"\n", start)
-        about = data[start:end].split()
-        if len(about) != 3:
-            raise SourceError(
-                f"{folder} lacks a file of that tag", hint="a partial clone has no old files: clone all of it"
-            )
-        size = int(about[2])
+        size = int(data[start:end].split()[2])
         contents.append(data[end + 1 : end + 1 + size])
         start = end + size + 2
     return contents

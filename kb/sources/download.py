@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPMessage, HTTPResponse
+from io import BufferedReader
 from ipaddress import ip_address
 from pathlib import Path
 from typing import IO
@@ -50,7 +51,7 @@ class Client:
         self._opener: OpenerDirector | None = None
         urls = (*configuration.indexes, *configuration.find_links)
         parts = [urlsplit(url) for url in urls if "@" in url]
-        self._passwords = {part.hostname: _basic(part) for part in parts if part.username}
+        self._passwords = {_site(part): _basic(part) for part in parts if part.username}
 
     def get(self, url: str, *, accept: str, most: int) -> Page:
         """A page. Raises `NotFound` and `SourceError`."""
@@ -72,7 +73,7 @@ class Client:
                 target.write(piece)
 
             if urlsplit(url).scheme == "file":
-                with _local(url).open("rb") as source:
+                with local_path(url).open("rb") as source:
                     _copy(source, keep, most, path.name)
             else:
                 with self._opened(url, "*/*") as response:
@@ -89,8 +90,8 @@ class Client:
         # The encoding is asked for as it is: what unpacks on the way has no bound.
         headers = {"Accept": accept, "Accept-Encoding": "identity", "User-Agent": "trainmedic"}
         parts = _checked(url)
-        if parts.hostname in self._passwords:
-            headers["Authorization"] = self._passwords[parts.hostname]
+        if _site(parts) in self._passwords:
+            headers["Authorization"] = self._passwords[_site(parts)]
         request = Request(_bare(parts), headers=headers)
         try:
             with self._connected().open(request, timeout=self._configuration.timeout_s) as response:
@@ -137,7 +138,7 @@ class _Redirects(HTTPRedirectHandler):
         if old.scheme == "https" and new.scheme != "https":
             raise SourceError(f"{old.hostname} redirects to {new.scheme}, which anybody can change", hint=_HTTPS)
         found = super().redirect_request(req, fp, code, msg, headers, newurl)
-        if found is not None and (old.hostname, old.port) != (new.hostname, new.port):
+        if found is not None and _site(old) != _site(new):
             found.remove_header("Authorization")
         return found
 
@@ -160,6 +161,11 @@ def _is_here(host: str) -> bool:
         return False
 
 
+def _site(parts: SplitResult) -> tuple[str, str | None, int | None]:
+    """Who gets a password."""
+    return parts.scheme, parts.hostname, parts.port
+
+
 def _host(url: str) -> str:
     """What messages may show of a URL."""
     return urlsplit(url).hostname or "the index"
@@ -174,9 +180,10 @@ def _basic(parts: SplitResult) -> str:
     return f"Basic {b64encode(pair.encode()).decode()}"
 
 
-def _copy(source: IO[bytes], keep: Callable[[bytes], object], most: int, name: str) -> None:
+def _copy(source: HTTPResponse | BufferedReader, keep: Callable[[bytes], object], most: int, name: str) -> None:
     end, left = time.monotonic() + _LONGEST_S, most
-    while piece := source.read(min(_PIECE, left + 1)):
+    # What has come, not a whole piece: a server that sends a byte now and then would hold a read for ever.
+    while piece := source.read1(min(_PIECE, left + 1)):
         left -= len(piece)
         if left < 0:
             raise SourceError(f"{name} sends more than {most // 1024 // 1024} MiB", hint="install the package instead")
@@ -185,12 +192,13 @@ def _copy(source: IO[bytes], keep: Callable[[bytes], object], most: int, name: s
         keep(piece)
 
 
-def _local(url: str) -> Path:
+def local_path(url: str) -> Path:
+    """The path of a file: address."""
     return Path(url2pathname(unquote(urlsplit(url).path)))
 
 
 def _local_page(url: str, most: int) -> bytes:
-    path = _local(url)
+    path = local_path(url)
     page = path / "index.html" if path.is_dir() else path
     if not page.is_file():
         raise NotFound(f"{page.parent} does not have it")

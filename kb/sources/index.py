@@ -18,27 +18,14 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from trainmedic.kb.errors import InvalidRequest, NotFound, SourceError
 from trainmedic.kb.sources.archives import LARGEST_ARCHIVE, archive_tree, file_release
-from trainmedic.kb.sources.download import Client
+from trainmedic.kb.sources.download import Client, local_path
 from trainmedic.kb.sources.pip_configuration import PipConfiguration, pip_configuration
 from trainmedic.kb.sources.selection import canonical, parsed, same_release
-from trainmedic.kb.sources.tree import SourceTree
+from trainmedic.kb.sources.tree import Release, SourceTree
 
 _LARGEST_PAGE = 64 * 1024 * 1024
 _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
-    """A published release. ``released`` is the date (ISO) of its first file, if the index tells."""
-
-    version: str
-    released: str | None = None
-    yanked: bool = False
-
-    @property
-    def prerelease(self) -> bool:
-        return parsed(self.version).is_prerelease
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,18 +55,6 @@ class Index:
         self._configuration = configuration
         self._client = Client(configuration)
         self._listed: dict[str, tuple[File, ...]] = {}
-
-    @classmethod
-    def of_pip(cls, url: str = "") -> Index:
-        """The index at ``url``, else those of the user's configuration of pip."""
-        found = pip_configuration()
-        if not url:
-            return cls(found)
-        return cls(
-            PipConfiguration(
-                indexes=(url,), certificates=found.certificates, proxy=found.proxy, timeout_s=found.timeout_s
-            )
-        )
 
     def releases(self, package: str) -> Sequence[Release]:
         """All releases, newest last. Raises `NotFound` and `SourceError`."""
@@ -122,7 +97,9 @@ class Index:
 
     def _asked(self, package: str) -> Iterator[File]:
         if not self._configuration.indexes and not self._configuration.find_links:
-            raise SourceError("no package index is known", hint="set TRAINMEDIC_SOURCES_INDEX, or index-url of pip")
+            raise SourceError(
+                "no package index is known", hint="set index-url of pip: pip config set global.index-url URL"
+            )
         for index in self._configuration.indexes:
             url = f"{index.rstrip('/')}/{package}/"
             with suppress(NotFound):
@@ -134,10 +111,10 @@ class Index:
 
     def _found(self, place: str) -> Iterator[dict[str, Any]]:
         """The archives in a folder, or on a page with links."""
-        if "://" not in place and Path(place).is_dir():
-            yield from (
-                {"url": path.absolute().as_uri(), "filename": path.name} for path in sorted(Path(place).iterdir())
-            )
+        folder = local_path(place) if place.startswith("file:") else Path(place)
+        if folder.is_dir():
+            for path in sorted(folder.iterdir()):
+                yield {"url": path.absolute().as_uri(), "filename": path.name}
         elif "://" in place:
             with suppress(NotFound):
                 page = self._client.get(place, accept="text/html", most=_LARGEST_PAGE)
@@ -200,3 +177,8 @@ def _html_links(content: bytes) -> list[dict[str, Any]]:
     parser = _Links()
     parser.feed(content.decode("utf-8", "replace"))
     return parser.found
+
+
+def index_of_pip() -> Index:
+    """The index that pip is configured for on this machine."""
+    return Index(pip_configuration())

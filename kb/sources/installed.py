@@ -8,14 +8,15 @@ import csv
 import hashlib
 import json
 import os
+import stat
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 from trainmedic.kb.errors import InvalidRequest, SourceError
-from trainmedic.kb.sources.selection import LARGEST, Budget, canonical, in_project, in_wheel
+from trainmedic.kb.sources.selection import LARGEST, Budget, canonical, in_project, in_wheel, parsed, suffix_of
 from trainmedic.kb.sources.tree import SourceTree, tree_digest
 
 _LARGEST_TABLE = 32 * 1024 * 1024
@@ -34,7 +35,11 @@ class Installed:
 
     def tree(self) -> SourceTree | None:
         """Its code; None if it has none that can be found."""
-        files = dict(self._editable() or self._recorded() or self._listed())
+        if not self.folder.is_dir():  # removed, or replaced by another release
+            return None
+        opened = time.time_ns()
+        project = self._project()
+        files = self._editable(project) if project else self._recorded() or self._listed()
         digests = {path: digest or _digest(file) for path, (file, digest) in sorted(files.items())}
         if not digests:
             return None
@@ -45,38 +50,50 @@ class Installed:
             digest=tree_digest(digests),
             released=None,
             files=digests,
-            read=lambda path: _content(files[path][0]),
+            read=lambda path: self._unchanged(files[path][0], digests[path], opened),
         )
 
-    def _recorded(self) -> dict[str, tuple[Path, str]]:
+    def _unchanged(self, file: str, digest: str, opened: int) -> bytes:
+        """A file's content, unless it changed since its tree was opened: what is derived is kept under the digest.
+
+        A digest may also differ because RECORD is wrong, which no installer checks.
+        """
+        content = _content(file)
+        same = hashlib.sha256(content).hexdigest() == digest
+        if not same and (os.stat(file).st_mtime_ns > opened or not self.folder.is_dir()):
+            raise SourceError(f"{file} was changed just now", hint="try again")
+        return content
+
+    def _recorded(self) -> dict[str, tuple[str, str]]:
         """The files of RECORD. Its digest of a file is used unless the file was changed since."""
         record = self.folder / "RECORD"
         rows = {row[0]: row for row in csv.reader(_text(record).splitlines()) if len(row) == 3}
         below = self.folder.parent
         chosen = in_wheel(name for name in rows if ".." not in name.split("/") and not name.startswith("/"))
         written = record.stat().st_mtime_ns if chosen else 0
-        found: dict[str, tuple[Path, str]] = {}
-        for path, name in _bounded((path, below / name) for path, name in chosen.items()):
+        found: dict[str, tuple[str, str]] = {}
+        for path, file, state in _bounded((path, f"{below}/{name}") for path, name in chosen.items()):
             _, stated, size = rows[chosen[path]]
-            state = name.stat()
             same = stated.startswith("sha256=") and str(state.st_size) == size and state.st_mtime_ns <= written
-            found[path] = (name, _hexadecimal(stated) if same else "")
+            found[path] = (file, _hexadecimal(stated) if same else "")
         return found
 
-    def _listed(self) -> dict[str, tuple[Path, str]]:
+    def _listed(self) -> dict[str, tuple[str, str]]:
         """The packages of ``top_level.txt``, where a packager left RECORD out."""
         tops = _text(self.folder / "top_level.txt").split() or [self.package.replace("-", "_")]
         below = self.folder.parent
-        mapping = {top: below / top for top in tops if PurePosixPath(top).name == top}
+        mapping = {top: below / top for top in tops if top.isidentifier()}
         return _mapped(mapping)
 
-    def _editable(self) -> dict[str, tuple[Path, str]]:
-        """The code where an editable installation says it is."""
+    def _project(self) -> Path | None:
+        """The folder that is installed to be edited, if it is."""
         origin = _json(self.folder / "direct_url.json")
         about = origin.get("dir_info")
-        if not isinstance(about, dict) or not about.get("editable"):
-            return {}
-        project = Path(url2pathname(unquote(urlsplit(str(origin.get("url", ""))).path)))
+        editable = isinstance(about, dict) and about.get("editable")
+        return _folder(str(origin.get("url", ""))) if editable else None
+
+    def _editable(self, project: Path) -> dict[str, tuple[str, str]]:
+        """The code where an editable installation says it is."""
         rows = [row[0] for row in csv.reader(_text(self.folder / "RECORD").splitlines()) if row]
         mapping: dict[str, Path] = {}
         for name in rows:
@@ -89,9 +106,9 @@ class Installed:
             if name.endswith(".pth") and "/" not in name:
                 folders = [folder for folder in pth_folders(self.folder.parent / name)] or folders
         tops = frozenset(_text(self.folder / "top_level.txt").split())
-        names = {name: folder / name for folder in folders for name in _walk(folder)}
+        names = {name: f"{folder}/{name}" for folder in folders for name in _walk(folder)}
         chosen = in_project(names, roots=tops)
-        return {path: (file, "") for path, file in _bounded((path, names[name]) for path, name in chosen.items())}
+        return _changing((path, names[name]) for path, name in chosen.items())
 
 
 def distributions(search: Iterable[Path]) -> Iterator[Installed]:
@@ -105,7 +122,7 @@ def distributions(search: Iterable[Path]) -> Iterator[Installed]:
         for name in names:
             package, _, version = name.removesuffix(".dist-info").rpartition("-")
             try:
-                package = canonical(package)
+                package, version = canonical(package), str(parsed(version))
             except InvalidRequest:
                 continue
             if package not in seen:
@@ -130,8 +147,6 @@ def site_packages(interpreter: Path) -> tuple[Path, ...]:
     for folder in tuple(found):
         for pth in sorted(folder.glob("*.pth")):
             found += pth_folders(pth)
-    if not found:
-        raise InvalidRequest(f"{interpreter} has no packages", hint="name the interpreter of an environment")
     return tuple(dict.fromkeys(found))
 
 
@@ -140,6 +155,12 @@ def pth_folders(path: Path) -> list[Path]:
     lines = (line.strip() for line in _text(path).splitlines()[:_MOST_LINES])
     folders = (path.parent / line for line in lines if line and not line.startswith(("#", "import ", "import\t")))
     return [folder for folder in folders if folder.is_dir()]
+
+
+def _folder(url: str) -> Path:
+    """The folder of a file: address. `urllib.request` would tell, and takes longest of all to load."""
+    path = unquote(urlsplit(url).path)
+    return Path(path.lstrip("/") if os.name == "nt" else path)
 
 
 def _finder_mapping(text: str) -> dict[str, Path]:
@@ -154,16 +175,21 @@ def _finder_mapping(text: str) -> dict[str, Path]:
     return {}
 
 
-def _mapped(mapping: Mapping[str, Path]) -> dict[str, tuple[Path, str]]:
+def _mapped(mapping: Mapping[str, Path]) -> dict[str, tuple[str, str]]:
     """The code of packages and modules by where each is."""
-    names: dict[str, Path] = {}
+    names: dict[str, str] = {}
     for top, place in mapping.items():
         if place.is_dir():
-            names |= {f"{top}/{name}": place / name for name in _walk(place)}
+            names |= {f"{top}/{name}": f"{place}/{name}" for name in _walk(place)}
         elif place.with_suffix(".py").is_file():
-            names[f"{top}.py"] = place.with_suffix(".py")
+            names[f"{top}.py"] = str(place.with_suffix(".py"))
     chosen = in_wheel(names)
-    return {path: (file, "") for path, file in _bounded((path, names[name]) for path, name in chosen.items())}
+    return _changing((path, names[name]) for path, name in chosen.items())
+
+
+def _changing(files: Iterable[tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """Files whose digests nobody keeps."""
+    return {path: (file, "") for path, file, _ in _bounded(files)}
 
 
 def _walk(folder: Path) -> Iterator[str]:
@@ -171,40 +197,41 @@ def _walk(folder: Path) -> Iterator[str]:
     for here, inner, names in os.walk(folder):
         inner[:] = sorted(name for name in inner if not name.startswith(".") and name != "node_modules")
         start = Path(here).relative_to(folder)
-        yield from ((start / name).as_posix() for name in sorted(names) if PurePosixPath(name).suffix in LARGEST)
+        yield from ((start / name).as_posix() for name in sorted(names) if suffix_of(name) in LARGEST)
 
 
-def _bounded(files: Iterable[tuple[str, Path]]) -> Iterator[tuple[str, Path]]:
+def _bounded(files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, os.stat_result]]:
     """The files that exist and are not too large."""
     budget = Budget()
     for path, file in files:
         try:
-            size = file.stat().st_size
+            state = os.stat(file)
         except OSError:
             continue
-        if file.is_file() and size <= LARGEST[PurePosixPath(path).suffix]:
-            budget.take(size)
-            yield path, file
+        if stat.S_ISREG(state.st_mode) and state.st_size <= LARGEST[suffix_of(file)]:
+            budget.take(state.st_size)
+            yield path, file, state
 
 
-def _content(file: Path) -> bytes:
+def _content(file: str) -> bytes:
     try:
-        with file.open("rb") as stream:
-            return stream.read(LARGEST[file.suffix])
+        with open(file, "rb") as stream:
+            return stream.read(LARGEST[suffix_of(file)])
     except OSError as error:
         raise SourceError(f"{file} cannot be read ({error.strerror})", hint="install the package again") from error
 
 
-def _digest(file: Path) -> str:
+def _digest(file: str) -> str:
     return hashlib.sha256(_content(file)).hexdigest()
 
 
 def _hexadecimal(stated: str) -> str:
     """RECORD's spelling of a digest in hexadecimal digits; empty if it is none."""
     try:
-        return base64.urlsafe_b64decode(stated.removeprefix("sha256=") + "=").hex()
+        digest = base64.urlsafe_b64decode(stated.removeprefix("sha256=") + "=").hex()
     except ValueError:
         return ""
+    return digest if len(digest) == 64 else ""
 
 
 def _text(path: Path) -> str:

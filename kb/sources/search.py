@@ -23,8 +23,6 @@ _LONGEST_PATTERN = 300
 _MOST_WILDCARDS = 2
 _WILDCARD = regex(r"\.[*+]")
 _TOKEN = regex(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(|\)|[*+|]|\{\d*,\d*\}", re.DOTALL)
-_LINE_BREAK = regex(r"\r\n|\r|\n")
-"""What ends a line for Python's parser; `str.splitlines` knows more, which would shift the numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,14 +187,14 @@ def _repeats_a_choice(pattern: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """The lines of a text, without an empty one after the last."""
-    lines = _LINE_BREAK.split(text)
+    """The lines as Python's parser counts them; `str.splitlines` knows more ends. No empty one after the last."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines if lines[-1] else lines[:-1]
 
 
 @lru_cache(maxsize=32)
 def _defined(text: str) -> dict[str, tuple[int, int]]:
-    """The lines of every definition by its dotted name: of several the last, as for Python; of assignments the first."""
+    """The lines of each definition by its dotted name; of several the last, as for Python, of assignments the first."""
     try:
         module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
-from trainmedic.kb.errors import Forbidden, NotFound
-from trainmedic.kb.sources.archives import archive_tree
-from trainmedic.kb.sources.index import Index, Release
+from trainmedic.kb.errors import Forbidden, NotFound, SourceError
 from trainmedic.kb.sources.installed import Installed, distributions, site_packages
 from trainmedic.kb.sources.selection import canonical, parsed, same_release
 from trainmedic.kb.sources.store import Store
-from trainmedic.kb.sources.tree import SourceTree
+from trainmedic.kb.sources.tree import Release, SourceTree
 
 Mode = Literal["installed", "index", "off"]
 """What may be read: the packages of this machine, also those of the index, or only what is stored."""
@@ -22,39 +20,62 @@ MODES: Mapping[str, Mode] = {mode: mode for mode in get_args(Mode)}
 _ALLOW = "TRAINMEDIC_SOURCES=index"
 
 
+class Published(Protocol):
+    """A package index."""
+
+    def releases(self, package: str) -> Sequence[Release]:
+        """All releases, newest last."""
+        ...
+
+    def fetch(self, package: str, version: str) -> SourceTree:
+        """The code of one."""
+        ...
+
+
 class Sources:
     """The source of releases.
 
-    ``index_url`` is by default what pip is configured for, ``python`` the interpreter that runs this.
+    ``index`` is only called for what may be fetched: what asks an index takes long to load. ``environments``, folders
+    or interpreters, are looked at before the one that runs this.
     """
 
     def __init__(
-        self, folder: Path, mode: Mode = "installed", *, index_url: str = "", python: Path | None = None
+        self,
+        folder: Path,
+        mode: Mode = "installed",
+        *,
+        index: Callable[[], Published] | None = None,
+        environments: Sequence[Path] = (),
     ) -> None:
         self.store = Store(folder)
         self.mode = mode
-        self._index_url = index_url
-        self._python = python
+        self._index = index
+        self._environments = environments
 
     @cached_property
-    def installed(self) -> dict[str, Installed]:
-        """The packages of the environment, by name."""
-        if self.mode == "off":
-            return {}
-        search = site_packages(self._python) if self._python else tuple(map(Path, filter(None, sys.path)))
-        return {found.package: found for found in distributions(search)}
+    def installed(self) -> Mapping[str, Sequence[Installed]]:
+        """The packages of the environments, by name."""
+        found: dict[str, list[Installed]] = {}
+        if self.mode != "off":
+            places = [site_packages(environment) for environment in self._environments]
+            for search in (*places, tuple(map(Path, filter(None, sys.path)))):
+                for each in distributions(search):
+                    found.setdefault(each.package, []).append(each)
+        return found
 
     @cached_property
-    def index(self) -> Index:
-        return Index.of_pip(self._index_url)
+    def index(self) -> Published:
+        if self._index is None:
+            raise SourceError("no package index is asked here", hint="trainmedic kb sources fetch PACKAGE==VERSION")
+        return self._index()
 
     def open(self, package: str, version: str) -> SourceTree:
         """The source of a release. Raises `NotFound`, and `SourceError` if it cannot be had."""
         package, wanted = canonical(package), parsed(version)
-        here = self.installed.get(package)
-        tree = here.tree() if here and same_release(version, here.version) else None
-        if tree:
-            return tree
+        for here in self.installed.get(package, ()):
+            tree = here.tree() if same_release(version, here.version) else None
+            if tree:
+                return tree
         try:
             return self.store.open(package, version)
         except NotFound:
@@ -70,13 +91,10 @@ class Sources:
 
     def here(self, package: str) -> SourceTree:
         """What is installed of a package. Raises `NotFound`."""
-        found = self.installed.get(canonical(package))
-        tree = found.tree() if found else None
-        if tree is None:
-            raise NotFound(
-                f"{package} is not installed here", hint="TRAINMEDIC_SOURCES_PYTHON names another interpreter"
-            )
-        return tree
+        for found in self.installed.get(canonical(package), ()):
+            if tree := found.tree():
+                return tree
+        raise NotFound(f"{package} is not installed here", hint="activate the environment that has it")
 
     def newest(self, package: str) -> str:
         """The newest published release that is neither a pre-release nor withdrawn. Raises `NotFound`."""
@@ -86,17 +104,13 @@ class Sources:
             raise NotFound(f"{package} has no final release", hint=f"name one: {package}==VERSION")
         return usable[-1]
 
-    def read(self, archive: Path) -> SourceTree:
-        """Store the code of a wheel or sdist of this machine."""
-        return self.store.add(archive_tree(archive))
-
     def versions(self, package: str) -> Sequence[Release]:
         """The releases that can be opened, newest last: of the index if it may be asked."""
         package = canonical(package)
         found = {
             pack.version: Release(version=pack.version, released=pack.released) for pack in self.store.releases(package)
         }
-        if here := self.installed.get(package):
+        for here in self.installed.get(package, ()):
             found.setdefault(here.version, Release(version=here.version))
         if self.mode == "index":
             found |= {release.version: release for release in self.index.releases(package)}

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
 from trainmedic.kb.errors import NotFound, SourceError
@@ -207,6 +206,8 @@ def unpacked_list(data: bytes) -> Pack:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file such that others see all of it or nothing. Raises `SourceError`."""
+    from tempfile import NamedTemporaryFile  # takes as long to load as all that reads
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".new", delete=False) as stream:

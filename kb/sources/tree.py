@@ -13,6 +13,7 @@ from typing import Literal
 
 from trainmedic.kb.errors import NotFound
 from trainmedic.kb.suggest import closest
+from trainmedic.kb.versions import version_key
 
 Origin = Literal["installed", "wheel", "sdist", "checkout", "bundle"]
 
@@ -47,6 +48,19 @@ class SourceTree:
 
     def __contains__(self, path: object) -> bool:
         return path in self.files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A published release. ``released`` is the date (ISO) of its first file, if the index tells."""
+
+    version: str
+    released: str | None = None
+    yanked: bool = False
+
+    @property
+    def prerelease(self) -> bool:
+        return version_key(self.version).is_prerelease
 
 
 def tree_digest(files: Mapping[str, str]) -> str:

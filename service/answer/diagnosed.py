@@ -124,6 +124,8 @@ def _fix(hypothesis: Hypothesis, page: layout.Page) -> Sections:
     trial = hypothesis.trial
     if trial is not None and trial.patch:
         sections += passages.diff(trial.patch, "", (), page.context, page.citations)
+        if not (trial.clears or trial.appears):
+            sections += plain("checked", messages("judged.clean", page.language))
         for name in ("clears", "appears"):
             if effects := getattr(trial, name):
                 titles, markers = cited_titles(effects, page.citations.effect, page.language)

@@ -47,7 +47,6 @@ _ASSIGNED = regex(
 _TICKED = regex(r"`([^`\n]{1,120})`")
 _CALL = regex(r" \s*(?:(?:\w+ = )?\w*(?:Config|Arguments)\(|\))$")
 _EMPTY_DIFF = regex(r"^```diff\n(?:(?![+-]|```).*\n)*```\n?", re.MULTILINE)
-_MOST = 4
 
 
 class Dialect(NamedTuple):
@@ -76,14 +75,6 @@ def dialect_of(case: Case, evidence: Evidence) -> Dialect | None:
     version = fact.exact if fact is not None else None
     algorithm = run.algorithm.value if run.algorithm is not None else None
     return Dialect(framework, version or catalogue.versions(framework)[-1], algorithm)
-
-
-def other_names(case: Case, evidence: Evidence) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """The user's framework, and (name, name there) for each option of the fix that it spells differently."""
-    dialect = dialect_of(case, evidence)
-    if dialect is None:
-        return "", ()
-    return title(dialect.framework), tuple(dict(_renamed(case.section("fix", "en"), dialect)).items())[:_MOST]
 
 
 def in_dialect(text: str, case: Case, evidence: Evidence, language: str) -> str:

@@ -277,7 +277,7 @@ def event_stream(texts: AsyncIterator[str]) -> StreamingResponse:
 
 
 async def events(first: StreamPart, parts: Parts) -> AsyncIterator[str]:
-    """Server-sent events: ``answer.delta`` and ``answer.step``, then ``answer`` or ``error``.
+    """Server-sent events: ``answer.draft``, ``answer.delta`` and ``answer.step``, then ``answer`` or ``error``.
 
     A client that disconnects closes ``parts``, which stops the model.
     """
@@ -288,7 +288,10 @@ async def events(first: StreamPart, parts: Parts) -> AsyncIterator[str]:
                     yield sse("answer", to_json_once(part))
                 elif isinstance(part, StepView):
                     yield sse("answer.step", to_json(part))
-                elif not isinstance(part, Draft):
+                elif isinstance(part, Draft):
+                    if not part.decided:
+                        yield sse("answer.draft", to_json_once(part.answer))
+                else:
                     for text in pieces(part.text):
                         yield sse("answer.delta", json.dumps({"text": text}, ensure_ascii=False))
         except TrainmedicError as error:

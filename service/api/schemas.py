@@ -218,7 +218,8 @@ def streams(example: str, description: str) -> dict[int | str, dict[str, Any]]:
 
 ANSWER_EVENTS = streams(
     'event: answer.delta\ndata: {"text": "..."}\n\nevent: answer\ndata: {"id": "...", "verdict": "answered"}\n\n',
-    "With `stream`: events `answer.delta` (`{text}`) and `answer.step` (a step of an investigation), then `answer` "
+    "With `stream`: `answer.draft` (the program's own answer, where a model will decide), events `answer.delta` "
+    "(`{text}`) and `answer.step` (a step of an investigation), then `answer` "
     "(the whole answer object, whose text replaces the pieces) or `error` (the error object).",
 )
 COMPLETION_EVENTS = streams(

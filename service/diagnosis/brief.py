@@ -116,10 +116,10 @@ def cost(text: str) -> int:
 
 
 def _lines(draft: Draft, tokens: int) -> tuple[Line, ...]:
-    """The user's words first, then their files: the lines that something was read from before those around them."""
+    """The files, which stay from turn to turn, then the words: of a file first what something was read from."""
     evidence = draft.context.evidence
     own = Source(name=None, text=evidence.question, byte_count=0)
-    sources = [own, *(source for source in evidence.sources if source.name is not None and source.text.strip())]
+    sources = [*(source for source in evidence.sources if source.name is not None and source.text.strip()), own]
     spans = list(_spans(evidence, draft))
     ranked: list[tuple[int, int, int, str]] = []
     for order, source in enumerate(sources):

@@ -18,21 +18,25 @@ HIGH, MEDIUM = 0.95, 2 / 3
 """What the words promise of the first cause; see `docs/know/evaluation.md`."""
 RULE_OF_SUCCESSION = 1
 """Right and wrong answers added to each bin, so that few answers promise little."""
+BORROWED = 5
+"""Answers' worth of its band that a bin of few answers borrows."""
+BANDS = (90, 80, 70, 60, 0)
+"""How sure a model says it is, in percent, from … on."""
 CAREFUL: Mapping[str, tuple[int, int]] = MappingProxyType(
-    {"high/proven": (8, 10), "high/supported": (7, 10), "medium/proven": (6, 10)}
+    {"90/proven": (8, 10), "90/supported": (7, 10), "90/unproven": (5, 10), "80/proven": (7, 10)}
 )
 """Right answers of all, assumed of a model that was never measured: nothing of it is high."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Counts of one model: (what it said / how it was supported) → (right, all)."""
+    """Counts of one model: (band of how sure it said it is / how it was supported) → (right, all)."""
 
     model: str
     bins: Mapping[str, tuple[int, int]] = field(default_factory=lambda: CAREFUL)
     measured: bool = False
 
-    def graded(self, hypotheses: Sequence[Hypothesis], said: Confidence) -> tuple[Hypothesis, ...]:
+    def graded(self, hypotheses: Sequence[Hypothesis], said: int) -> tuple[Hypothesis, ...]:
         """The hypotheses with their probabilities; the first by its bin, the others share what is left."""
         if not hypotheses:
             return ()
@@ -45,13 +49,30 @@ class Calibration:
         return tuple(graded)
 
     def probability(self, name: str) -> float:
-        """The share of right answers in a bin; of an empty one what is neither nor."""
+        """The share of right answers in a bin, which its band stands in for as far as the bin is empty."""
         right, total = self.bins.get(name, (0, 0))
-        return (right + RULE_OF_SUCCESSION) / (total + 2 * RULE_OF_SUCCESSION)
+        return (right + BORROWED * self.bands[int(name.partition("/")[0])]) / (total + BORROWED)
+
+    @property
+    def bands(self) -> Mapping[int, float]:
+        """The share of right answers by band. A band that would have less than the one below is pooled with it."""
+        pools: list[tuple[int, int, list[int]]] = []
+        for band in BANDS:
+            counts = [counts for key, counts in self.bins.items() if key.partition("/")[0] == str(band)]
+            pools.append((sum(right for right, _ in counts), sum(total for _, total in counts), [band]))
+            while len(pools) > 1 and _share(pools[-1]) >= _share(pools[-2]):
+                (right, total, bands), (more, all_more, lower) = pools[-2:]
+                pools[-2:] = [(right + more, total + all_more, [*bands, *lower])]
+        return {band: (p[0] + RULE_OF_SUCCESSION) / (p[1] + 2 * RULE_OF_SUCCESSION) for p in pools for band in p[2]}
 
 
-def bin_of(first: Hypothesis, said: Confidence) -> str:
-    return f"{said}/{first.support}"
+def _share(pool: tuple[int, int, list[int]]) -> float:
+    right, total, _ = pool
+    return right / total if total else 0.0
+
+
+def bin_of(first: Hypothesis, said: int) -> str:
+    return f"{next(band for band in BANDS if said >= band)}/{first.support}"
 
 
 def _word(probability: float) -> Confidence:

@@ -43,11 +43,15 @@ class Strict(BaseModel):
 
 
 class EditForm(Strict):
-    """One setting in one of the user's files or in the command; an empty ``value`` removes it."""
+    """One setting in one of the user's files or in the command, or else a ``line`` (L7) that ``value`` replaces.
+
+    An empty ``value`` removes it.
+    """
 
     file: Word
     setting: Word
-    value: Word
+    line: Word
+    value: Annotated[str, _text(2_000)]
 
 
 class HypothesisForm(Strict):
@@ -70,6 +74,6 @@ class DiagnosisForm(Strict):
     reading: Sentences
     verdict: Said
     hypotheses: Annotated[list[HypothesisForm], *_items(3)]
-    confidence: Literal["high", "medium", "low"]
+    sure: Annotated[int, AfterValidator(lambda sure: min(max(sure, 0), 100))]
     question: Line
     reply: Annotated[str, _text(2_000)]

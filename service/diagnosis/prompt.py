@@ -38,11 +38,13 @@ def identities_in(draft: Draft) -> Identities:
 
 
 def _told(draft: Draft, brief: Brief) -> str:
-    mark = data_mark([brief.text, *(turn.question for turn in draft.earlier)])
-    parts = [_earlier(draft, mark)]
+    mark = data_mark([*(turn.question for turn in draft.earlier), draft.context.evidence.question, brief.text])
+    parts = []
     for name in dict.fromkeys(line.source for line in brief.lines):
         shown = [line for line in brief.lines if line.source == name]
         heading = messages("question", "en") if name is None else name
+        if name is None:
+            parts.append(_earlier(draft, mark))
         parts.append(f"# {delimited(mark, heading)}\n{delimited(mark, _numbered(shown))}")
     facts = "\n".join(f"{fact.id} {fact.text}" for fact in brief.facts)
     parts.append(f"# Facts\n{delimited(mark, facts)}" if facts else "# Facts\nnone")
@@ -76,10 +78,11 @@ def _numbered(lines: Sequence[Line]) -> str:
 def data_mark(texts: Sequence[str]) -> str:
     """A mark that none of the texts contains, so that pasted text cannot close its own delimiter.
 
-    A digest rather than a random number: the same question then has the same prompt, which the server has cached.
+    A digest of the first text rather than a random number: all turns of a conversation then begin alike, and the server
+    has that cached.
     """
     joined = "\0".join(texts)
-    mark = blake2b(joined.encode("utf-8", "replace"), digest_size=6).hexdigest()
+    mark = blake2b(texts[0].encode("utf-8", "replace"), digest_size=6).hexdigest()
     while mark in joined:
         mark = blake2b(mark.encode(), digest_size=6).hexdigest()
     return mark

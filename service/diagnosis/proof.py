@@ -5,16 +5,21 @@ Nothing is dropped for want of a proof: it is labelled.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from trainmedic.kb.engine.edits import Document
 from trainmedic.kb.frameworks.catalogue import is_option
+from trainmedic.kb.identities import mask_identities
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.model.report import Severity, Status
+from trainmedic.kb.model.report import Edit, Severity, Status
+from trainmedic.service.answer.messages import messages
 from trainmedic.service.diagnosis.brief import Brief, Candidate, Line
 from trainmedic.service.diagnosis.confidence import Calibration
 from trainmedic.service.diagnosis.form import VERDICTS, DiagnosisForm, EditForm, HypothesisForm
 from trainmedic.service.diagnosis.names import names, occurs, visible
+from trainmedic.service.diagnosis.prompt import identities_in
 from trainmedic.service.dialogue.supposition import UNSET
 from trainmedic.service.dialogue.what_if import ALREADY, WhatIf, what_if
 from trainmedic.service.pipeline import Draft, Pipeline
@@ -22,6 +27,8 @@ from trainmedic.service.ranking.inference import Cause, contradicted
 from trainmedic.service.ranking.judgement import Hypothesis, Judgement, Point, Support
 
 MOST_OBJECTIONS = 6
+_WRITTEN = frozenset(("command", "yaml", "json", "python", "toml", "ini"))
+"""Kinds of what people edit, not programs print."""
 _ENVIRONMENT = regex(r"(?:export\s+)?[A-Z][A-Z0-9_]+")
 
 
@@ -37,14 +44,14 @@ def prove(form: DiagnosisForm, brief: Brief, draft: Draft, pipeline: Pipeline, c
     """Check a diagnosis against the evidence. Applies its edits in memory and runs all checks again."""
     prover = _Prover(brief, draft, pipeline)
     hypotheses = [prover.hypothesis(each) for each in form.hypotheses]
-    graded = calibration.graded(hypotheses, form.confidence)
+    graded = calibration.graded(hypotheses, form.sure)
     verdict = VERDICTS[form.verdict]
     if verdict in ("answered", "no_fault") and not hypotheses:
         verdict = "need_input"
     judgement = Judgement(
         model=calibration.model,
         verdict=verdict,
-        said=form.confidence,
+        said=form.sure,
         hypotheses=graded,
         reading=visible(form.reading).strip(),
         reply=visible(form.reply).strip(),
@@ -59,6 +66,7 @@ class _Prover:
         self.items = brief.by_id
         self.candidates: dict[str, Candidate] = {candidate.id: candidate for candidate in brief.candidates}
         sources = draft.context.evidence.sources
+        self.identities = identities_in(draft)
         self.known = "\n".join((brief.text, *(source.text for source in sources))).casefold()
         self.objections: list[str] = []
 
@@ -117,20 +125,51 @@ class _Prover:
     def _trial(self, edits: Sequence[EditForm]) -> tuple[WhatIf | None, tuple[tuple[str, str], ...]]:
         """The checks after the edits; None if none can be made. Edits that the framework would refuse are none."""
         changes = {edit.setting.strip(): edit.value.strip() or UNSET for edit in edits if edit.setting.strip()}
-        if not changes:
-            return None, ()
         context, language = self.draft.context, self.draft.language
-        trial = what_if(context.evidence, changes, self.pipeline.knowledge.rules, self.pipeline.read)
-        refused = [(change.name, change.why.get(language)) for change in trial.unknown if change.why != ALREADY]
+        rewritten, refused = self._rewritten([edit for edit in edits if edit.line.strip() and not edit.setting.strip()])
+        if not changes and not rewritten:
+            return None, tuple(refused)
+        rules, read = self.pipeline.knowledge.rules, self.pipeline.read
+        trial = what_if(context.evidence, changes, rules, read, edits=rewritten)
+        refused += [(change.name, change.why.get(language)) for change in trial.unknown if change.why != ALREADY]
         broken = [effect.title.get(language) for effect in trial.appears if effect.severity is Severity.ERROR]
         if broken:
-            refused += [(", ".join(changes), title) for title in broken]
+            names = ", ".join((*changes, *(edit.span.text for edit in rewritten)))
+            refused += [(names, title) for title in broken]
         # Without a configuration there is nothing to edit: the change in words still stands, as does one of the
         # environment, which is no setting of a framework.
         if context.evidence.run.options and context.evidence.run.framework is not None:
             made = [(name, why) for name, why in refused if not _ENVIRONMENT.fullmatch(name)]
             self.objections += [f"the edit of {name} cannot be made: {why}" for name, why in made]
-        return (None if broken or not trial.changed else trial), tuple(refused)
+        return (None if broken or not (trial.changed or trial.patch) else trial), tuple(refused)
+
+    def _rewritten(self, edits: Sequence[EditForm]) -> tuple[list[Edit], list[tuple[str, str]]]:
+        """Edits of whole lines, and those that cannot be made, with the reason."""
+        made: list[Edit] = []
+        refused: list[tuple[str, str]] = []
+        documents = {source.name: Document(source) for source in self.draft.context.evidence.sources}
+        for edit in edits:
+            line = self.items.get(edit.line.strip().upper())
+            document = documents.get(line.source) if isinstance(line, Line) else None
+            if not isinstance(line, Line) or document is None or not self._is_edited(line):
+                name = line.text if line is not None else edit.line
+                refused.append((name, messages("judged.no_line", self.draft.language)))
+            elif (
+                document.line(line.number).strip() != line.text
+                or mask_identities(line.text, self.identities) != line.text
+            ):
+                refused.append((line.text, messages("judged.not_whole", self.draft.language)))
+            else:
+                made.append(_in_place(document, line.number, edit.value))
+        return made, refused
+
+    def _is_edited(self, line: Line) -> bool:
+        """Whether a line belongs to a configuration, a command or a program, which people edit."""
+        regions = [region for region in self.draft.context.evidence.regions if region.source == line.source]
+        kinds = {region.kind for region in regions if region.start_line <= line.number <= region.end_line}
+        if kinds or line.source is None:
+            return bool(kinds & _WRITTEN)
+        return line.source.endswith(".py") or any(region.kind in _WRITTEN for region in regions)
 
     def _support(self, hypothesis: Hypothesis) -> Support:
         if any(self._proofs(hypothesis)):
@@ -155,3 +194,15 @@ class _Prover:
 
     def _is_known(self, name: str) -> bool:
         return occurs(name, self.known) or is_option(name.lstrip("-"))
+
+
+def _in_place(document: Document, number: int, value: str) -> Edit:
+    """The edit that puts ``value`` in the place of a line, at its indentation; without a value the line goes."""
+    whole, start = document.line(number), document.starts[number - 1]
+    if not value.strip():
+        return document.edit(
+            start, document.starts[number] if number < len(document.starts) else len(document.text), ""
+        )
+    indent = whole[: len(whole) - len(whole.lstrip())]
+    text = textwrap.indent(textwrap.dedent(value.strip("\n")), indent)
+    return document.edit(start, document.line_end(number), text)

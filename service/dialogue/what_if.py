@@ -7,7 +7,7 @@ belongs to the run before the change: it counts for findings that a change clear
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
@@ -22,7 +22,7 @@ from trainmedic.kb.engine.values import show
 from trainmedic.kb.frameworks.canonical import canonicalise
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Source, Span
-from trainmedic.kb.model.report import Safety, Severity, Text
+from trainmedic.kb.model.report import Edit, Safety, Severity, Text
 from trainmedic.kb.model.run import Option, Origin, RunConfig, Setting, Value, VersionFact
 from trainmedic.service.dialogue.change import UNSET, Change, InvalidChange, parse_change
 from trainmedic.service.dialogue.statements import Statement
@@ -38,6 +38,7 @@ _FOREIGN = ("launcher", "env", "deepspeed", "accelerate", "checkpoint", "cast")
 TOO_MANY = Text(en=f"at most {MAX_CHANGES} changes can be tried at once", zh=f"一次最多同时尝试 {MAX_CHANGES} 项修改")
 ALREADY = Text(en="it already has this value", zh="当前已是该值")
 NOWHERE = Text(en="you sent no configuration to set it in", zh="没有提供可以写入该设置的配置")
+BROKEN = Text(en="the file could not be read any more", zh="改后文件无法读取")
 NO_ROOM = Text(en="there is no place for it in your configuration", zh="你的配置里没有可以写入它的位置")
 
 
@@ -85,20 +86,28 @@ class WhatIf:
 
 
 def what_if(
-    evidence: Evidence, changes: Mapping[str, str], rules: RuleSet, read: Read, *, facts: bool = False
+    evidence: Evidence,
+    changes: Mapping[str, str],
+    rules: RuleSet,
+    read: Read,
+    *,
+    facts: bool = False,
+    edits: Sequence[Edit] = (),
 ) -> WhatIf:
     """The rules over ``evidence`` with ``changes`` applied. Never raises for meaningless names and values.
-    ``facts``: a setting is changed even where no configuration was sent.
+    ``facts``: a setting is changed even where no configuration was sent. ``edits`` of the text are made before.
 
     ``changes`` maps a canonical setting, a framework's option or a package to the value as the user would write it.
     """
     trial = _Trial(evidence, rules, read, facts=facts)
+    if edits:
+        trial.edit(edits)
     for number, (name, raw) in enumerate(changes.items()):
         if number >= MAX_CHANGES:
             trial.refuse(name, TOO_MANY)
         else:
             trial.make(name, raw)
-    if not trial.changed:
+    if not trial.changed and trial.now is evidence:
         return WhatIf(unknown=tuple(trial.unknown))
     after, before = trial.evidence(), unstarted(evidence)
     fired = fired_rules(evidence, rules)
@@ -178,6 +187,15 @@ class _Trial:
 
     def refuse(self, name: str, why: Text) -> None:
         self.unknown.append(RejectedChange(name=" ".join(name.split())[:MAX_NAME], why=why))
+
+    def edit(self, edits: Sequence[Edit]) -> None:
+        """Change the text, unless less of it can be read then."""
+        after = reread(self.now, patched(edits, self.now.sources), self._read)
+        if _unread(after) > _unread(self.now):
+            for edit in edits:
+                self.refuse(edit.span.text or edit.replacement, BROKEN)
+        else:
+            self.now = after
 
     def make(self, name: str, raw: str) -> None:
         try:
@@ -313,6 +331,11 @@ class _Trial:
         self.changed.append(
             AppliedChange(name=change.name, wording=change.wording, before=before, after=change.display)
         )
+
+
+def _unread(evidence: Evidence) -> int:
+    """How many pieces could be read in part only."""
+    return sum(region.partial for region in evidence.regions)
 
 
 def _assumed(name: str, value: Value) -> Setting:

@@ -57,11 +57,11 @@ class Hypothesis:
 class Judgement:
     """The model's answer to one message. ``reply`` answers what was asked of an earlier answer, or a question that is
     no incident; ``question`` is what would decide, empty if nothing need be asked. ``said`` is how sure the model says
-    it is."""
+    it is of the first, in percent."""
 
     model: str
     verdict: Verdict
-    said: Confidence = "low"
+    said: int = 0
     hypotheses: tuple[Hypothesis, ...] = ()
     reading: str = ""
     reply: str = ""

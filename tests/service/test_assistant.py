@@ -120,7 +120,7 @@ def test_the_cause_is_the_model_s_and_the_findings_are_the_program_s(
 
 
 def test_the_spine_is_composed_with_the_diff_that_was_checked(knowledge_advisor: Advisor) -> None:
-    edits = [{"file": "train.sh", "setting": "vanilla_loss", "value": ""}]
+    edits = [{"file": "train.sh", "setting": "vanilla_loss", "line": "", "value": ""}]
     told = hypothesis(edits=edits, change="Leave out `--vanilla_loss`.", verify="The first loss is finite.")
     asked = ask(knowledge_advisor, about(KTO), diagnosis(told))
     kinds = [section.kind for section in asked.answer.sections if not section.folded]
@@ -150,7 +150,7 @@ def test_what_a_model_writes_becomes_no_link_and_no_tag(knowledge_advisor: Advis
 
 
 def test_an_objection_is_sent_back_once_and_the_second_answer_counts(knowledge_advisor: Advisor) -> None:
-    wrong = hypothesis(edits=[{"file": "train.sh", "setting": "frobnicate_grads", "value": "1"}])
+    wrong = hypothesis(edits=[{"file": "train.sh", "setting": "frobnicate_grads", "line": "", "value": "1"}])
     asked = ask(knowledge_advisor, about(KTO), diagnosis(wrong), diagnosis(hypothesis(title="Better")))
     assert len(asked.prompts) == 2
     assert "frobnicate_grads" in asked.prompts[1].rpartition("The program checked your answer")[2]
@@ -190,7 +190,7 @@ def test_a_conversation_goes_on_from_what_the_model_said(advisor: Advisor) -> No
 def test_what_was_measured_of_a_model_here_decides_how_sure_its_answers_are(
     knowledge_advisor: Advisor, tmp_path: Path
 ) -> None:
-    store('{"bins": {"high/supported": [99, 100]}}', NAME, tmp_path)
+    store('{"bins": {"90/supported": [99, 100]}}', NAME, tmp_path)
 
     async def asked(**measured: Any) -> str:
         with FakeModel(forms=[diagnosis(hypothesis())]) as server:
@@ -279,7 +279,7 @@ def test_whatever_fails_the_program_s_answer_comes_and_says_why(
 
 
 def test_a_second_answer_that_fails_leaves_the_first(knowledge_advisor: Advisor) -> None:
-    wrong = hypothesis(edits=[{"file": "train.sh", "setting": "frobnicate_grads", "value": "1"}])
+    wrong = hypothesis(edits=[{"file": "train.sh", "setting": "frobnicate_grads", "line": "", "value": "1"}])
     asked = ask(knowledge_advisor, about(KTO), diagnosis(wrong), failing(500))
     assert (asked.answer.mode, asked.answer.causes[0].title) == ("llm", "A micro-batch of one class")
 

@@ -37,12 +37,16 @@ def drafted(advisor: Advisor, *files: Attachment, question: str = KTO.en) -> Dra
 
 def filled(**changes: Any) -> DiagnosisForm:
     """A form whose first hypothesis has these fields."""
-    fields: Mapping[str, Any] = {"reading": "", "verdict": "cause", "confidence": "high", "question": "", "reply": ""}
+    fields: Mapping[str, Any] = {"reading": "", "verdict": "cause", "sure": 96, "question": "", "reply": ""}
     return DiagnosisForm.model_validate({**fields, "hypotheses": [hypothesis(**{"lines_for": [], **changes})]})
 
 
 def edit(setting: str, value: str) -> dict[str, str]:
-    return {"file": "train.sh", "setting": setting, "value": value}
+    return {"file": "train.sh", "setting": setting, "line": "", "value": value}
+
+
+def rewrite(line: str, value: str) -> dict[str, str]:
+    return {"file": "", "setting": "", "line": line, "value": value}
 
 
 class Case:
@@ -107,7 +111,7 @@ def test_a_brief_keeps_its_size_and_the_user_s_words(knowledge_advisor: Advisor,
     draft = drafted(knowledge_advisor, *KTO.files, log)
     brief = brief_of(draft, tokens)
     assert sum(cost(item.text) for item in brief.lines) <= tokens // 2 + cost(KTO.en)
-    assert brief.lines[0].text == KTO.en.strip()
+    assert brief.lines[-1].text == KTO.en.strip()
     assert cost(prompt_of(draft, brief)[1].content) < 1.6 * max(tokens, 2_500)
 
 
@@ -115,6 +119,19 @@ def test_the_same_question_has_the_same_prompt_and_all_prompts_begin_alike(kto: 
     again = Case(kto.advisor, drafted(kto.advisor))
     assert prompt_of(kto.draft, kto.brief) == prompt_of(again.draft, again.brief)
     assert prompt_of(kto.draft, kto.brief)[0].content == instructions()
+
+
+def test_a_later_turn_begins_as_the_one_before(advisor: Advisor) -> None:
+    prompts = []
+    for question in (KTO.en, "I tried that, the loss is still NaN."):
+        draft = advisor.prepare(Ask(question=question, attachments=KTO.files, conversation_id="c"))
+        prompts.append(prompt_of(draft, brief_of(draft, ROOM))[1].content)
+        advisor.memory.remember(draft.asked, advisor.compose(draft))
+    files, later = (
+        prompt[: prompt.index("# Conversation") if n else prompt.rindex("# <data")] for n, prompt in enumerate(prompts)
+    )
+    assert KTO_COMMAND.splitlines()[0] in files
+    assert later.startswith(files)
 
 
 def test_a_later_turn_tells_what_was_answered_before(advisor: Advisor) -> None:
@@ -178,6 +195,44 @@ def test_an_edit_that_the_framework_would_refuse_is_no_fix_and_the_model_is_told
     assert first.trial is None
     assert first.refused[0][0] == "frobnicate_grads"
     assert any("frobnicate_grads" in objection for objection in proof.objections)
+
+
+SCRIPT = """from trl import SFTConfig, SFTTrainer
+def main():
+    config = SFTConfig(output_dir="out", per_device_train_batch_size=2)
+    trainer = SFTTrainer(model="m", args=config)
+    trainer.train()
+"""
+
+
+@pytest.fixture(scope="module")
+def program(knowledge_advisor: Advisor) -> Case:
+    files = (Attachment(name="train.py", content=SCRIPT), Attachment(name="run.log", content="{'loss': 1.0}\n"))
+    return Case(knowledge_advisor, drafted(knowledge_advisor, *files, question="The SFT loss of TRL is nan."))
+
+
+def test_a_line_of_a_program_is_replaced_at_its_indentation(program: Case) -> None:
+    line = program.line("trainer = SFTTrainer")
+    first = program.first(edits=[rewrite(line, 'trainer = SFTTrainer(model="m", args=config)\ntrainer.model.float()')])
+    assert first.trial is not None
+    assert "+    trainer.model.float()\n" in first.trial.patch
+    assert program.first(edits=[rewrite(program.line("trainer.train()"), "")]).trial.patch.count("\n-") == 1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "why"),
+    [
+        ("trainer = SFTTrainer", "trainer = SFTTrainer(", "could not be read"),
+        ("{'loss': 1.0}", "{'loss': 0.5}", "no line of a configuration"),
+        ("The SFT loss", "The loss is fine.", "no line of a configuration"),
+    ],
+)
+def test_what_cannot_be_read_any_more_or_is_no_program_is_not_edited(
+    program: Case, text: str, value: str, why: str
+) -> None:
+    first = program.first(edits=[rewrite(program.line(text), value)])
+    assert first.trial is None
+    assert why in first.refused[0][1]
 
 
 def test_a_candidate_that_the_evidence_excludes_is_handed_back_and_its_words_stay(knowledge_advisor: Advisor) -> None:
@@ -250,30 +305,30 @@ def test_a_model_that_was_never_measured_is_never_high() -> None:
     supports: tuple[Support, ...] = ("proven", "supported", "unproven")
     for support in supports:
         hypothesis = Hypothesis(title="t", because="b", support=support)
-        (graded,) = careful.graded([hypothesis], "high")
+        (graded,) = careful.graded([hypothesis], 97)
         assert graded.confidence != "high"
 
 
 def test_high_is_what_was_right_nineteen_times_in_twenty() -> None:
-    measured = Calibration(model="m", bins={"high/proven": (99, 100), "high/supported": (90, 100)})
+    measured = Calibration(model="m", bins={"90/proven": (99, 100), "90/supported": (90, 100)})
     supports: tuple[Support, ...] = ("proven", "supported")
     hypotheses = (Hypothesis(title="t", because="b", support=support) for support in supports)
-    proven, supported = (measured.graded([hypothesis], "high")[0] for hypothesis in hypotheses)
+    proven, supported = (measured.graded([hypothesis], 97)[0] for hypothesis in hypotheses)
     assert (proven.confidence, supported.confidence) == ("high", "medium")
 
 
 def test_the_probabilities_of_all_hypotheses_are_at_most_one() -> None:
     hypotheses = [Hypothesis(title=str(n), because="b", support="supported") for n in range(3)]
-    graded = Calibration(model="m").graded(hypotheses, "high")
+    graded = Calibration(model="m").graded(hypotheses, 97)
     values = [each.probability for each in graded]
     assert values == sorted(values, reverse=True)
     assert sum(values) <= 1.0
 
 
 def test_a_calibration_measured_here_comes_before_the_one_shipped(tmp_path: Any) -> None:
-    store('{"bins": {"high/proven": [40, 40]}}', "My/Model 7B", tmp_path / "calibrations")
-    assert calibration_of("My/Model 7B", tmp_path / "calibrations").probability("high/proven") > 0.95
-    (tmp_path / "calibrations" / "my-model-7b.json").write_text('{"bins": {"high/proven": "all"}}', encoding="utf-8")
+    store('{"bins": {"90/proven": [40, 40]}}', "My/Model 7B", tmp_path / "calibrations")
+    assert calibration_of("My/Model 7B", tmp_path / "calibrations").probability("90/proven") > 0.95
+    (tmp_path / "calibrations" / "my-model-7b.json").write_text('{"bins": {"90/proven": "all"}}', encoding="utf-8")
     assert not calibration_of("My/Model 7B", tmp_path / "calibrations").measured
 
 

@@ -13,7 +13,7 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.answer.citations import Citations
 from trainmedic.service.answer.layout import composed
-from trainmedic.service.answer.option_names import dialect_of, in_dialect, other_names
+from trainmedic.service.answer.option_names import dialect_of, in_dialect
 from trainmedic.service.answer.schema import markdown
 from trainmedic.service.ranking.diagnose import diagnose
 from trainmedic.service.ranking.fix_values import changed_by
@@ -32,40 +32,6 @@ HALF = "\n\n```diff\n*-fp16: true\n+bf16: true\n```"
 def recommended() -> Case:
     sections = {"en": {"cause": "c", "fix": FIX, "confirm": "x"}, "zh": {"cause": "c", "fix": FIX, "confirm": "x"}}
     return case(sections=sections, frameworks=("trl", "transformers"), rules=())
-
-
-@every_case(
-    ("said", "title", "names"),
-    [
-        ("llamafactory 0.9.3, out of memory", "LLaMA-Factory", {"max_length": "cutoff_len"}),
-        (
-            "axolotl run out of memory",
-            "axolotl",
-            {
-                "use_liger_kernel": "liger_fused_linear_cross_entropy",
-                "per_device_train_batch_size": "micro_batch_size",
-                "num_train_epochs": "num_epochs",
-            },
-        ),
-        ("trl run out of memory", "", {}),
-        ("out of memory", "", {}),
-    ],
-)
-def test_what_another_framework_calls_the_options_is_said(said: str, title: str, names: dict[str, str]) -> None:
-    shown, pairs = other_names(recommended(), parse(said))
-    assert shown == title
-    assert names.items() <= dict(pairs).items()
-    assert not {"zero_optimization", "no_such_option", "max_completion_length"} & set(dict(pairs))
-
-
-def test_a_case_of_one_framework_speaks_its_names_already() -> None:
-    one = case(frameworks=("axolotl",), sections={"en": {"fix": "`num_train_epochs: 2`"}})
-    assert other_names(one, parse("axolotl run out of memory")) == ("", ())
-
-
-def test_a_fix_that_names_the_users_own_option_too_needs_no_other() -> None:
-    one = case(sections={"en": {"fix": "`num_train_epochs: 2`, in its own words `num_epochs: 2`"}})
-    assert other_names(one, parse("axolotl run out of memory"))[1] == ()
 
 
 def test_the_fix_speaks_the_words_of_the_users_framework() -> None:

@@ -52,6 +52,25 @@ def test_a_bare_repository_and_a_project_below_a_folder_are_read_too(project: Pa
     assert checkout_tree(bare, "HEAD", "tiny", "1.1", below="inner/").paths() == tuple(CODE)
 
 
+def test_a_file_that_a_partial_clone_lacks_is_left_out_unless_it_is_code(project: Path) -> None:
+    (project / "tiny" / "data.json").write_bytes(b"{}")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "Data")
+    lose(project, "tiny/data.json")
+    assert checkout_tree(project, "HEAD", "tiny", "1.1").paths() == tuple(CODE)
+    lose(project, "tiny/config.py")
+    with pytest.raises(SourceError, match=r"lacks tiny/config\.py") as caught:
+        checkout_tree(project, "HEAD", "tiny", "1.1")
+    assert caught.value.hint
+
+
+def lose(project: Path, path: str) -> None:
+    """Remove a file's content from the repository."""
+    command = ["git", "-C", str(project), "rev-parse", f"HEAD:{path}"]
+    name = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    (project / ".git" / "objects" / name[:2] / name[2:]).unlink()
+
+
 @every_case("tag", ["v9", "--upload-pack=touch x", "-v", ""])
 def test_what_is_no_tag_is_refused(project: Path, tag: str) -> None:
     with pytest.raises(InvalidRequest) as caught:

@@ -110,6 +110,23 @@ def test_too_many_members_are_refused(tmp_path: Path, make: type, monkeypatch: p
     assert "members" in refusal(make(tmp_path, {f"docs/{number}.txt": b"" for number in range(4)}))
 
 
+@every_case("size", [1 << 31, (1 << 32) - 1])
+def test_a_zip_that_says_its_directory_is_huge_is_not_opened(tmp_path: Path, size: int) -> None:
+    path = wheel(tmp_path)
+    data = bytearray(path.read_bytes())
+    struct.pack_into("<I", data, data.index(b"PK\x05\x06") + 12, size)
+    path.write_bytes(data)
+    assert "huge" in refusal(path)
+
+
+def test_a_zip_with_a_second_directory_for_larger_numbers_is_not_opened(tmp_path: Path) -> None:
+    path = wheel(tmp_path)
+    data = path.read_bytes()
+    end = data.index(b"PK\x05\x06")
+    path.write_bytes(data[:end] + b"PK\x06\x07" + bytes(16) + data[end:])
+    assert "huge" in refusal(path)
+
+
 def test_a_tar_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives, "_MOST_UNPACKED", selection.MEBIBYTE)
     assert "unpacks to over 1 MiB" in refusal(sdist(tmp_path, {**CODE, "data.bin": bytes(2 * selection.MEBIBYTE)}))

@@ -108,6 +108,15 @@ def test_a_page_of_links_is_read_too(tmp_path: Path) -> None:
     assert index.fetch("tiny", "1.0").paths() == tuple(CODE)
 
 
+def test_a_folder_of_archives_is_an_index_too(tmp_path: Path) -> None:
+    wheel(tmp_path)
+    wheel(tmp_path, name="other")
+    for place in (str(tmp_path), tmp_path.as_uri()):
+        index = Index(PipConfiguration(find_links=(place, "/nowhere")))
+        assert [each.version for each in index.releases("tiny")] == ["1.0"]
+        assert index.fetch("tiny", "1.0").paths() == tuple(CODE)
+
+
 def test_a_file_that_is_not_the_listed_one_is_refused(site: Site, tmp_path: Path) -> None:
     site.publish(wheel(tmp_path))
     site.answers["/files/tiny-1.0-py3-none-any.whl"] = (200, {}, b"something else")

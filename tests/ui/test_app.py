@@ -74,7 +74,10 @@ def test_a_model_that_is_down_degrades_and_its_answers_are_written_when_it_is_up
     ):
         assert client.get("/readyz").json()["status"] == "ok"
         answer = client.post("/v1/ask", json={"question": "OpenRLHF KTO loss is nan with --vanilla_loss"}).json()
+        events = client.post("/v1/ask", json={"question": "loss is nan with --vanilla_loss", "stream": True}).text
     assert answer["mode"] == "llm"
+    assert events.startswith("event: answer.draft\n"), "the program's own answer, while the model thinks"
+    assert events.count("event: answer\n") == 1
 
 
 def test_half_a_set_of_slack_tokens_is_refused_at_start(folder: Path, tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ def test_the_default_is_a_model_for_a_card_of_24_gb_with_the_context_that_is_use
     assert value(words, "--port") == "8010"
     assert value(words, "--max-model-len") == "8192"
     assert value(words, "--tensor-parallel-size") == "1"
+    assert value(words, "--max-num-seqs") == "64"
     assert "--enable-prefix-caching" in words
     assert json.loads(value(words, "--structured-outputs-config"))["backend"] == "xgrammar"
     assert json.loads(value(words, "--default-chat-template-kwargs")) == {"enable_thinking": False}
@@ -105,34 +106,69 @@ def test_flags_and_settings_choose_and_what_follows_two_dashes_comes_last_so_tha
 
 
 @pytest.mark.parametrize(
-    ("model", "parser"),
+    ("model", "tools", "reasoning"),
     [
-        (llm.MODEL, "hermes"),
-        ("Qwen/Qwen2.5-72B-Instruct-AWQ", "hermes"),
-        ("Qwen/Qwen3-Coder-30B-A3B-Instruct", "qwen3_coder"),
-        ("meta-llama/Llama-3.3-70B-Instruct", "llama3_json"),
-        ("mistralai/Mistral-Small-24B-Instruct-2501", "mistral"),
-        ("deepseek-ai/DeepSeek-V3.1", "deepseek_v31"),
-        ("deepseek-ai/DeepSeek-V3", "deepseek_v3"),
-        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "hermes"),
-        ("openai/gpt-oss-20b", "openai"),
-        ("our/house-model", "hermes"),
+        (llm.MODEL, "hermes", None),
+        ("Qwen/Qwen2.5-72B-Instruct-AWQ", "hermes", None),
+        ("Qwen/Qwen3-30B-A3B-Thinking-2507", "hermes", "deepseek_r1"),
+        ("Qwen/Qwen3-Coder-30B-A3B-Instruct", "qwen3_coder", None),
+        ("Qwen/Qwen3.8-27B-FP8", "qwen3_coder", None),
+        ("google/gemma-4-31B-it", "gemma4", None),
+        ("meta-llama/Llama-3.3-70B-Instruct", "llama3_json", None),
+        ("meta-llama/Llama-4-Scout-17B-16E-Instruct", "llama4_pythonic", None),
+        ("mistralai/Ministral-3-14B-Instruct-2512", "mistral", None),
+        ("mistralai/Ministral-3-8B-Reasoning-2512", "mistral", "mistral"),
+        ("deepseek-ai/DeepSeek-V3", "deepseek_v3", None),
+        ("deepseek-ai/DeepSeek-V3.1", "deepseek_v31", None),
+        ("deepseek-ai/DeepSeek-V4-Flash", "deepseek_v4", None),
+        ("deepseek-ai/DeepSeek-V4.1-Flash", "deepseek_v41", None),
+        ("deepseek-ai/DeepSeek-R1-0528", "deepseek_v3", "deepseek_r1"),
+        ("openai/gpt-oss-20b", "openai", "openai_gptoss"),
+        ("zai-org/GLM-4.6", "glm45", None),
+        ("zai-org/GLM-5.2", "glm47", None),
+        ("zai-org/GLM-5.3-Flash", "glm47", "glm47"),
+        ("moonshotai/Kimi-K2.6", "kimi_k2", None),
+        ("moonshotai/Kimi-K3", "kimi_k3", None),
+        ("MiniMaxAI/MiniMax-M2.7", "minimax_m2", "minimax_m2"),
+        ("MiniMaxAI/MiniMax-M3", "minimax_m3", None),
+        ("allenai/Olmo-3-7B-Instruct", "olmo3", None),
+        ("allenai/Olmo-3-32B-Think", "olmo3", "olmo3"),
+        ("stepfun-ai/Step-3.7-Flash", "step3p5", "step3p5"),
+        ("stepfun-ai/Step-5-Preview", "step5", "step5"),
+        ("tencent/Hy4-preview", "hy_v4", "hy_v4"),
+        ("ibm-granite/granite-4.0-h-small", "granite4", None),
     ],
 )
-def test_calls_of_tools_are_read_in_the_form_that_the_family_writes(
-    model: str, parser: str, capsys: pytest.CaptureFixture[str]
+def test_calls_of_tools_and_reasoning_are_read_in_the_form_that_the_family_writes(
+    model: str, tools: str, reasoning: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = printed(capsys, "--model", model)
     assert "--enable-auto-tool-choice" in words
-    assert value(words, "--tool-call-parser") == parser
+    assert value(words, "--tool-call-parser") == tools
+    assert ("--reasoning-parser" in words) is (reasoning is not None)
+    assert reasoning is None or value(words, "--reasoning-parser") == reasoning
+
+
+@pytest.mark.parametrize("model", ["our/house-model", "Qwen/Qwen4-12B", "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"])
+def test_a_family_whose_form_is_not_known_gets_no_tools_and_that_is_said(
+    model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["llm", "--model", model, "--print"]) == CLEAN
+    shown = capsys.readouterr()
+    assert "tool" not in shown.out
+    assert model in shown.err
+    assert "--tool-parser" in shown.err
 
 
 def test_a_folder_of_weights_says_itself_of_which_family_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for config, parser in (('{"model_type": "gpt_oss"}', "openai"), ("[1]", "hermes"), ("no json", "hermes")):
+    for config, parser in (('{"model_type": "gpt_oss"}', "openai"), ('{"model_type": "qwen3_5"}', "qwen3_coder")):
         (tmp_path / "config.json").write_text(config)
         assert value(printed(capsys, "--model", str(tmp_path)), "--tool-call-parser") == parser
+    for damaged in ("[1]", "no json"):
+        (tmp_path / "config.json").write_text(damaged)
+        assert "--tool-call-parser" not in printed(capsys, "--model", str(tmp_path))
 
 
 def test_the_form_of_tool_calls_can_be_chosen_and_tools_left_out(capsys: pytest.CaptureFixture[str]) -> None:

@@ -104,8 +104,10 @@ def test_a_stream_ends_with_the_answer_that_the_model_decided(
         assert response.status_code == 200
         assert response.headers["content-type"].startswith("text/event-stream")
         came = list(events(response))
-    assert [event.name for event in came] == ["answer.delta"] * (len(came) - 1) + ["answer"]
+    deltas = ["answer.delta"] * (len(came) - 2)
+    assert [event.name for event in came] == ["answer.draft", *deltas, "answer"]
     answer = came[-1].data
+    assert came[0].data["findings"] == answer["findings"]
     assert answer["language"] == language
     said_by(answer)
     assert metrics(vllm_url)[WRITTEN] > before
@@ -204,7 +206,7 @@ def test_an_investigation_by_noise_ends_with_an_answer(client: httpx.Client) -> 
     with client.stream("POST", "/v1/ask", json=body(GEMMA, mode="investigate", stream=True)) as response:
         assert response.status_code == 200
         came = list(events(response))
-    assert {event.name for event in came[:-1]} <= {"answer.delta", "answer.step"}
+    assert {event.name for event in came[:-1]} <= {"answer.draft", "answer.delta", "answer.step"}
     assert came[-1].name == "answer"
     answer = came[-1].data
     assert settled(answer) == settled(asked(client, body(GEMMA, mode="deterministic")))

@@ -17,6 +17,7 @@ from trainmedic.kb.parse.text.intake import decode
 
 if TYPE_CHECKING:
     from trainmedic.kb.sources.derived import Derived
+    from trainmedic.kb.sources.index import Index
     from trainmedic.kb.sources.sources import Sources
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -119,13 +120,16 @@ def sources() -> Sources:
     mode = setting("sources") or "installed"
     if mode not in MODES:
         raise InvalidSettings(f"sources is {mode!r}", hint=f"one of {', '.join(MODES)}")
-    folder, python = setting("data_dir"), setting("sources_python")
-    return Sources(
-        (Path(folder) if folder else default_data_dir()) / "sources",
-        MODES[mode],
-        index_url=setting("sources_index"),
-        python=Path(python) if python else None,
-    )
+    folder = Path(setting("data_dir") or default_data_dir())
+    # trainmedic may be installed beside the environment of the training, which is then the active one.
+    active = filter(None, map(os.environ.get, ("VIRTUAL_ENV", "CONDA_PREFIX")))
+    return Sources(folder / "sources", MODES[mode], index=_index, environments=tuple(map(Path, active)))
+
+
+def _index() -> Index:
+    from trainmedic.kb.sources.index import index_of_pip
+
+    return index_of_pip()
 
 
 def read_releases() -> None:
@@ -144,14 +148,9 @@ def read_releases() -> None:
 
 
 def setting(name: str) -> str:
-    """A setting of the environment, of a file that it names, or of the file of settings; empty without it."""
-    variable = f"TRAINMEDIC_{name.upper()}"
-    if secret := os.environ.get(f"{variable}_FILE"):
-        return content(secret).decode("utf-8", "replace").strip()
-    return os.environ.get(variable, "") or _in_file(name)
-
-
-def _in_file(name: str) -> str:
+    """A setting that is no secret, of the environment or of the file; empty without it."""
+    if value := os.environ.get(f"TRAINMEDIC_{name.upper()}"):
+        return value
     path = Path(os.environ.get("TRAINMEDIC_CONFIG", "trainmedic.toml"))
     if not path.is_file():
         return ""

@@ -45,6 +45,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _fetch(options: argparse.Namespace) -> int:
+    from trainmedic.kb.sources.archives import archive_tree
     from trainmedic.kb.sources.checkout import checkout_tree
 
     found = sources()
@@ -59,7 +60,7 @@ def _fetch(options: argparse.Namespace) -> int:
         elif options.installed:
             tree = found.store.add(found.here(package))
         elif Path(text).is_file():
-            tree = found.read(Path(text))
+            tree = found.store.add(archive_tree(Path(text)))
         else:
             tree = found.fetch(package, version or found.newest(package))
         print(f"{tree.package}=={tree.version}  {len(tree.paths())} files", file=sys.stderr)

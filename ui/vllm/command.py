@@ -10,10 +10,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shlex
 import sys
-from contextlib import suppress
 from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,41 +19,22 @@ from shutil import which
 from typing import TYPE_CHECKING
 
 from trainmedic.kb.errors import InvalidSettings, TrainmedicError
+from trainmedic.ui.vllm.families import family
 
 if TYPE_CHECKING:
     from trainmedic.service.settings import Settings
 
 MODEL = "Qwen/Qwen3-8B-FP8"
-"""Fits a 24 GB GPU with room for eight prompts of 8192 tokens; docs/know/answers.md has the arithmetic."""
+"""Fits a 24 GB GPU with room for nine prompts of 8192 tokens; docs/know/answers.md has the arithmetic."""
 PORT = 8010
 SHARE = 0.92
 """Share of the GPU's memory to use; vLLM's default leaves 2 of 24 GB unused."""
+TEXTS = 64
+"""Written at once. vLLM's own number is larger than what models with linear attention have state for on most cards, and
+then it does not start."""
 INSTALL = "pip install 'trainmedic[vllm]'"
-PARSERS = (
-    (r"qwen3-?coder|qwen3\.[5-9]", "qwen3_coder"),
-    (r"qwen|qwq|hermes", "hermes"),
-    (r"llama-?4", "llama4_pythonic"),
-    (r"llama-?3", "llama3_json"),
-    (r"mistral|mixtral|ministral|magistral|devstral", "mistral"),
-    (r"deepseek-?v3\.2", "deepseek_v32"),
-    (r"deepseek-?v3\.1", "deepseek_v31"),
-    (r"deepseek-?(?:v3|r1-0528)", "deepseek_v3"),
-    (r"gpt-?oss", "openai"),
-    (r"glm-?4\.[56]", "glm45"),
-    (r"glm-?4\.7", "glm47"),
-    (r"kimi-?k2", "kimi_k2"),
-    (r"granite-?4", "granite4"),
-    (r"granite", "granite"),
-    (r"phi-?4-?mini", "phi4_mini_json"),
-    (r"internlm", "internlm"),
-    (r"minimax-?m2", "minimax_m2"),
-    (r"seed-?oss", "seed_oss"),
-)
-"""vLLM's tool-call parser for each model family; the first match in the name wins.
-https://docs.vllm.ai/en/latest/features/tool_calling/"""
-PARSER = "hermes"
-"""For all other models: the format that most fine-tunes are trained on."""
 NO_TOOLS = "none"
+WITHOUT_TOOLS = "no tool-call parser is known for {model}, so mode investigate does not work; --tool-parser names one"
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
@@ -98,6 +77,8 @@ def run(options: argparse.Namespace) -> int:
     environment = {**QUIET, **({} if from_hub else OFFLINE)}
     start = program()
     command = [*(start or ["vllm", "serve"]), *flags(options, settings)]
+    if not options.tool_parser and not family(options.model or MODEL).tools:
+        print(WITHOUT_TOOLS.format(model=options.model), file=sys.stderr)
     if options.only_print:
         shown = {"VLLM_API_KEY": "..."} | environment if key else environment
         print(*(f"{name}={value}" for name, value in shown.items()), shlex.join(command))
@@ -136,30 +117,20 @@ def flags(options: argparse.Namespace, settings: Settings) -> list[str]:
         "--max-model-len": str(options.max_model_len or settings.model.context_tokens),
         "--tensor-parallel-size": str(options.tensor_parallel),
         "--gpu-memory-utilization": str(SHARE),
+        "--max-num-seqs": str(TEXTS),
         # White space in structured output costs time and carries no information.
         "--structured-outputs-config": json.dumps({"backend": "xgrammar", "disable_any_whitespace": True}),
-        # Reasoning would use up the time and the tokens of the answer.
+        # Reasoning would use up the time and the tokens of the answer. Not every model obeys.
         "--default-chat-template-kwargs": json.dumps({"enable_thinking": False}),
     }
     # The instructions and the cases come first in every prompt, so that their prefix is cached.
     switches = ["--enable-prefix-caching", "--enable-prompt-tokens-details"]
-    parser = options.tool_parser or tool_parser(model)
+    parser = options.tool_parser or family(model).tools or NO_TOOLS
     if parser != NO_TOOLS:
         switches += ["--enable-auto-tool-choice", "--tool-call-parser", parser]
+    if reasoning := family(model).reasoning:
+        switches += ["--reasoning-parser", reasoning]
     return [model, *(part for option in chosen.items() for part in option), *switches, *options.extra]
-
-
-def tool_parser(model: str) -> str:
-    """vLLM's parser for a model, from its name and, for a folder of weights, its configuration."""
-    names = f"{Path(model).name} {_architecture(Path(model) / 'config.json')}".casefold().replace("_", "-")
-    return next((parser for pattern, parser in PARSERS if re.search(pattern, names)), PARSER)
-
-
-def _architecture(path: Path) -> str:
-    with suppress(OSError, ValueError):
-        config = json.loads(path.read_text(encoding="utf-8"))
-        return str(config.get("model_type", "")) if isinstance(config, dict) else ""
-    return ""
 
 
 def _served_name(model: str) -> str:
