@@ -40,7 +40,7 @@ def collected(
     """(versions, entry by skeleton and kind) of releases of a package, which come lowest first.
 
     ``models``: also of the code of single models, which is most of transformers; ``general``: of these only what
-    several of them say.
+    several of them say, and nothing that has too little text to be looked up by.
     """
     versions: list[str] = []
     entries: dict[tuple[str, str], Entry] = {}
@@ -52,7 +52,7 @@ def collected(
                 continue
             content = tree.files[path]
             if content not in parsed:
-                parsed[content] = tuple(messages_of(tree.text(path)))
+                parsed[content] = tuple(messages_of(tree.text(path), every=not general))
             for message in parsed[content]:
                 if _is_of_model(path):
                     message = replace(message, template=_of_any_model(message.template, path))
@@ -111,8 +111,8 @@ def table(
     kept: list[tuple[tuple[str, str], tuple[int, int]]] = []
     for key in sorted(entries):
         anchor = _anchor(templates[key], frequency)
-        if anchor is not None:
-            kept.append((key, anchor))
+        if anchor is not None or most_places > 1:
+            kept.append((key, anchor or (0, 0)))
     places = {key: entries[key].places[:most_places] for key, _ in kept}
     files = sorted({path for shown in places.values() for path, _ in shown})
     functions = sorted({message.function for shown in places.values() for _, message in shown})

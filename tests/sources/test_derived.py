@@ -93,3 +93,22 @@ def test_a_message_is_explained_at_the_release_that_printed_it(derived: Derived,
     assert match.place.file == f"src/peft/{file}"
     assert match.values == {"rank": "9"}
     assert match.in_version
+
+
+@pytest.mark.parametrize(
+    ("line", "raised", "condition"),
+    [(4, "ValueError: 17", "rank > most"), (5, "AssertionError", "rank")],
+)
+def test_what_raises_a_text_of_values_alone_is_told_by_its_line(
+    derived: Derived, line: int, raised: str, condition: str
+) -> None:
+    body = "def attach(rank, most):\n    if rank > most:\n        fail = 1\n        raise ValueError(rank)\n"
+    body += "    assert not rank\n"
+    derived.sources.store.add(tree_of("peft", "99.3.0", "wheel", {"peft/a.py": body.encode()}))
+    (match,) = explain(
+        parse(
+            "peft==99.3.0\nTraceback (most recent call last):\n"
+            f'  File "/opt/site-packages/peft/a.py", line {line}, in attach\n    x\n{raised}\n'
+        )
+    )
+    assert (match.place.line, match.place.condition, match.entry.first) == (line, condition, "99.3.0")
