@@ -10,6 +10,7 @@ import pytest
 from trainmedic.kb.error_messages import index
 from trainmedic.kb.error_messages.explain import explain
 from trainmedic.kb.frameworks import catalogue, tables
+from trainmedic.kb.frameworks.card import card
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.sources.derived import Derived
@@ -17,10 +18,13 @@ from trainmedic.kb.sources.sources import Sources
 from trainmedic.kb.sources.tree import tree_of
 
 UNREAD = "99.1.0"
-OPTIONS = tuple(name for name in catalogue.keys("peft", catalogue.versions("peft")[-1]) if name != "r")
-LORA = "@dataclass\nclass LoraConfig:\n    r: int = 77\n    brand_new: int = 5\n" + "".join(
-    f"    {name}: int = 1\n" for name in OPTIONS
-)
+NEWEST = catalogue.versions("peft")[-1]
+LORA = """
+@dataclass
+class LoraConfig:
+    r: int = field(default=77, metadata={"help": "Rank of this very release."})
+    brand_new: int = 5
+""" + "".join(f"    {name}: int = 1\n" for name in catalogue.keys("peft", NEWEST) if name != "r")
 RAISING = """
 def attach(rank, most):
     if rank > most:
@@ -59,6 +63,15 @@ def test_a_release_that_a_run_names_is_read_and_then_known_like_any_other(derive
         assert (found.default, found.default_known) == (default, True)
     assert catalogue.exists("peft", "brand_new", UNREAD) is True
     assert catalogue.exists("peft", "brand_new", before[-1]) is False
+
+
+def test_a_release_that_was_read_says_what_its_options_mean(derived: Derived) -> None:
+    versions = parse(f"peft=={UNREAD}").versions
+    found = card("peft", "r", versions=versions)
+    assert found is not None
+    assert found.help == "Rank of this very release."
+    assert found.now is not None
+    assert found.now.value == 77
 
 
 def test_a_release_whose_declarations_are_mostly_elsewhere_is_not_taken_for_read(derived: Derived) -> None:
