@@ -1,4 +1,4 @@
-"""The indexed messages of one package, as `ingest.tools.extract_messages` writes them."""
+"""The indexed messages of one package, as `kb.sources.messages` writes them."""
 
 from __future__ import annotations
 
