@@ -9,7 +9,7 @@ import os
 import re
 from ipaddress import ip_address
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_core import PydanticCustomError
@@ -105,6 +105,9 @@ class ModelSettings(Section):
         gt=0,
         description="deadline for its whole text, and at two fifths of it for the first word; "
         "the template answer is returned after it",
+    )
+    role: Literal["auto", "decides", "elects"] = Field(
+        "auto", description="`decides`: it diagnoses; `elects`: it weighs the program's causes; `auto`: as measured"
     )
 
 
