@@ -118,12 +118,16 @@ def infer(candidates: Sequence[Candidate], context: Context, weights: Weights) -
 def reweighed(
     differential: Differential, odds: Mapping[str, float], context: Context, weights: Weights
 ) -> Differential:
-    """The causes that ``odds`` name (id → factor) weighed anew among themselves: together they stay as likely."""
+    """The causes that ``odds`` name (id → factor) weighed anew among themselves: together they stay as likely. Those
+    behind them fall as far as the last of these, so that none overtakes what was weighed."""
     named = [cause for cause in differential.causes if cause.case.id in odds]
-    shares = [cause.probability * odds[cause.case.id] for cause in named]
-    scale = sum(cause.probability for cause in named) / (sum(shares) or 1.0)
-    moved = {cause.case.id: share * scale for cause, share in zip(named, shares, strict=True)}
-    causes = [replace(each, probability=moved.get(each.case.id, each.probability)) for each in differential.causes]
+    scale = sum(cause.probability for cause in named) / sum(odds[cause.case.id] * cause.probability for cause in named)
+    factors = {id: odd * scale for id, odd in odds.items()}
+    least = min(1.0, *factors.values())
+    causes = [
+        replace(cause, probability=cause.probability * factors.get(cause.case.id, least))
+        for cause in differential.causes
+    ]
     return _differential(causes, context, weights)
 
 
