@@ -13,7 +13,7 @@ import time
 import tomllib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from string import ascii_uppercase
 from typing import Any, Literal
@@ -23,10 +23,10 @@ from pydantic import create_model
 from trainmedic.kb.identities import mask_identities
 from trainmedic.service.answering import Executor
 from trainmedic.service.diagnosis.brief import brief_of, short_of, what_was_read
-from trainmedic.service.diagnosis.confidence import Calibration, Way
+from trainmedic.service.diagnosis.confidence import Calibration
 from trainmedic.service.diagnosis.form import Strict
 from trainmedic.service.diagnosis.prompt import data_mark, delimited, identities_in
-from trainmedic.service.llm.abilities import label_logprobs, predicates
+from trainmedic.service.llm.abilities import Way, label_logprobs, predicates
 from trainmedic.service.llm.chat import ChatModel, Message
 from trainmedic.service.pipeline import ELECTIVE, Draft, Pipeline
 from trainmedic.service.ranking.inference import Cause
@@ -138,7 +138,7 @@ async def election_of(draft: Draft, model: ChatModel, run: Executor, ways: Seque
     until = time.perf_counter() + model.options.timeout_s
     if way == "decisions":
         asked = [f"{_texts()['instructions']}\n{told}\n{_texts()['question']}" for told in ballot.told]
-        chances = await model.ask(lambda post: predicates(post, ballot.report, asked))
+        chances = await model.ask(partial(predicates, text=ballot.report, questions=asked))
         scores = [math.log(chance / (1 - chance)) for chance in chances]
     elif way == "logprobs":
         scores = [score async for score in _one_by_one(ballot, model, until)]
@@ -149,27 +149,22 @@ async def election_of(draft: Draft, model: ChatModel, run: Executor, ways: Seque
 
 async def _one_by_one(ballot: Ballot, model: ChatModel, until: float) -> AsyncIterator[float]:
     for place in range(len(ballot.causes)):
-        messages = ballot.of_cause(place)
-        said = await model.ask(
-            lambda post, asked=messages: label_logprobs(post, asked, ("Yes", "No")),  # type: ignore[misc]
-            until - time.perf_counter(),
-        )
+        ask = partial(label_logprobs, messages=ballot.of_cause(place), labels=("Yes", "No"))
+        said = await model.ask(ask, until - time.perf_counter())
         yield said["Yes"] - said["No"]
 
 
 async def _chosen(ballot: Ballot, model: ChatModel, until: float) -> list[float]:
-    """For each cause the share of the orders in which it is chosen."""
-    forward, scores = range(len(ballot.causes)), [0.0] * len(ballot.causes)
-    orders = (forward, forward[::-1])
-    labels = ascii_uppercase[: len(ballot.causes) + 1]
-    form = create_model("Choice", __base__=Strict, label=(Literal[tuple(labels)], ...))
-    for order in orders:
+    """1 for the cause that is chosen in both orders; 0 for all if the place decided."""
+    forward = tuple(range(len(ballot.causes)))
+    label: Any = Literal[tuple(ascii_uppercase[: len(forward) + 1])]
+    form = create_model("Choice", __base__=Strict, label=(label, ...))
+    chosen = []
+    for order in (forward, forward[::-1]):
         left = until - time.perf_counter()
-        choice = await model.structured(ballot.of_all(order), form, max_tokens=24, within_s=left)
-        place = labels.index(choice.model_dump()["label"])
-        if place < len(order):
-            scores[order[place]] += 1 / len(orders)
-    return scores
+        said = await model.structured(ballot.of_all(order), form, max_tokens=24, within_s=left)
+        chosen.append(dict(zip(ascii_uppercase, order, strict=False)).get(said.model_dump()["label"]))
+    return [float(chosen == [place, place]) for place in forward]
 
 
 def weighed(draft: Draft, election: Election, pipeline: Pipeline, calibration: Calibration) -> Draft:

@@ -10,17 +10,10 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
+from trainmedic.service.llm.chat_client import Message
 from trainmedic.service.llm.errors import ModelError, failures
-
-
-class Message(Protocol):
-    @property
-    def role(self) -> str: ...
-    @property
-    def content(self) -> str: ...
-
 
 Post = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Sends one request below ``/v1``; see `Endpoint.post`."""
@@ -29,6 +22,7 @@ LOOKING_S = 10.0
 CHAT = "chat/completions"
 MOST_LABELS = 20
 """Log-probabilities of one token that servers return at most (vLLM's default, and the OpenAI API's)."""
+LIKELIEST: dict[str, Any] = {"logprobs": True, "top_logprobs": MOST_LABELS}
 ABSENT = -20.0
 """The log-probability of a label that is not among the likeliest tokens."""
 SURE = 1e-6
@@ -52,10 +46,10 @@ class Abilities:
     """``structured``: a JSON schema is honoured; ``logprobs``: the likeliest tokens come with their log-probabilities;
     ``tools``: a call that is demanded is made; ``decisions``: ``/v1/decisions`` answers with probabilities."""
 
-    structured: bool = True
-    logprobs: bool = False
-    tools: bool = True
-    decisions: bool = False
+    structured: bool
+    logprobs: bool
+    tools: bool
+    decisions: bool
 
     @property
     def ways(self) -> tuple[Way, ...]:
@@ -118,9 +112,6 @@ async def _decisions(post: Post) -> bool:
     return bool(await predicates(post, "It rains.", ["Is it wet outside?"]))
 
 
-LIKELIEST: Mapping[str, Any] = {"logprobs": True, "top_logprobs": MOST_LABELS}
-
-
 def likeliest(answer: Mapping[str, Any]) -> Mapping[str, float]:
     """The likeliest first tokens of a chat answer, without blanks around them. May raise what malformed JSON raises."""
     found: dict[str, float] = {}
@@ -155,5 +146,5 @@ def _choice(answer: Mapping[str, Any]) -> Mapping[str, Any]:
     return choice
 
 
-def _asking(text: str, max_tokens: int) -> Mapping[str, Any]:
+def _asking(text: str, max_tokens: int) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}], "max_tokens": max_tokens, "temperature": 0.0}

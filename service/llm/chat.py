@@ -156,8 +156,8 @@ class ChatModel:
 
     def _look(self) -> asyncio.Task[Abilities]:
         async def look() -> Abilities:
-            self.abilities = await abilities_of(self._post)
-            return self.abilities
+            self.abilities = able = await abilities_of(self._post)
+            return able
 
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(look())
