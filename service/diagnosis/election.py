@@ -122,7 +122,8 @@ def _report(draft: Draft) -> str:
 def _told(cause: Cause, language: str) -> str:
     title = cause.case.title.get(language)
     clause = short_of(cause.case.section("cause", language), CLAUSE_WORDS).removeprefix(title).lstrip(".:：。 ")
-    return f"{title}: {clause if len(clause) <= MAX_CLAUSE else clause[:MAX_CLAUSE].rpartition(' ')[0]}"
+    short = clause[:MAX_CLAUSE]
+    return f"{title}: {clause if len(clause) <= MAX_CLAUSE else short.rpartition(' ')[0] or short}"
 
 
 async def election_of(draft: Draft, model: ChatModel, run: Executor, ways: Sequence[Way]) -> Election | None:

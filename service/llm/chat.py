@@ -156,7 +156,8 @@ class ChatModel:
 
     def _look(self) -> asyncio.Task[Abilities]:
         async def look() -> Abilities:
-            self.abilities = able = await abilities_of(self._post)
+            able = await abilities_of(self._post)
+            self.abilities = able
             return able
 
         if self._looking is None or self._looking.done():
