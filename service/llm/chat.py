@@ -117,6 +117,7 @@ class ChatModel:
     async def aclose(self) -> None:
         if self._looking is not None:
             self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
         await self._endpoint.http.aclose()
 
     async def warm(self, messages: Sequence[Message]) -> None:
@@ -132,7 +133,10 @@ class ChatModel:
 
     async def name(self) -> str:
         """The model's name: the one configured, or the first that the endpoint lists. Raises `ModelError`."""
-        return await self._endpoint.name()
+        if self._endpoint.named:
+            return await self._endpoint.name()
+        async with self._turns.turn():  # whoever is not there is left alone after a while
+            return await self._endpoint.name()
 
     async def limits(self) -> ModelLimits:
         """The most tokens for prompt and answer. Never raises."""
@@ -168,7 +172,7 @@ class ChatModel:
     async def ask(self, call: Callable[[Post], Awaitable[T]], within_s: float | None = None) -> T:
         """What a short request tells (see `service.llm.abilities`), in a slot of its own. Raises `ModelError`."""
         async with self._turns.turn(within_s) as deadline:
-            with failures(), recorded(await self.name(), self.options.base_url, 1, self._on_call):
+            with failures(), recorded(await self._endpoint.name(), self.options.base_url, 1, self._on_call):
                 async with self._until(deadline):
                     return await call(self._post)
 
@@ -345,7 +349,7 @@ class ChatModel:
         if self._chat is None:
             options = self.options
             self._chat = Chat(
-                model=await self.name(),
+                model=await self._endpoint.name(),
                 base_url=options.base_url,
                 api_key=SecretStr(options.api_key or "none"),
                 temperature=options.temperature,

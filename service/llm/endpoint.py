@@ -68,6 +68,11 @@ class Endpoint:
         self._counts: LRUCache[bytes, int] = LRUCache(CACHED_COUNTS)
         self._counting = Breaker(clock, failures=1)
 
+    @property
+    def named(self) -> bool:
+        """Whether the model's name is known without asking."""
+        return bool(self._name)
+
     async def name(self) -> str:
         """The model's name: the one configured, or the first that is listed. Raises `ModelError`."""
         if not self._name:
