@@ -156,7 +156,9 @@ class ChatModel:
 
     async def able(self) -> Abilities:
         """What the endpoint and its model can do, found out once. Raises `ModelError` if it does not answer."""
-        return self.abilities or await asyncio.shield(self._look())
+        if self.abilities is not None:
+            return self.abilities
+        return await asyncio.shield(self._look())
 
     def _look(self) -> asyncio.Task[Abilities]:
         async def look() -> Abilities:
