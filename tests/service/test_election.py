@@ -16,13 +16,14 @@ from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import run_inline
 from trainmedic.service.diagnosis.assistant import Assistant
-from trainmedic.service.diagnosis.confidence import Role, store
+from trainmedic.service.diagnosis.confidence import Role, calibration_of, store
 from trainmedic.service.diagnosis.election import CAUSES, Ballot, Election, ballot_of, election_of
 from trainmedic.service.diagnosis.roles import Wanted, billions, role_of, standing
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.abilities import Abilities
 from trainmedic.service.llm.chat import ModelError
-from trainmedic.ui.evaluation.model import fitted_weights
+from trainmedic.ui.evaluation.model import How, Measured, fitted_weights, measure
+from trainmedic.ui.evaluation.outside import Incident, Scorer
 
 UNSURE = Ask(question="DPO with TRL: rewards/accuracies stays at 0.5 and the loss at 0.69.")
 SMALL = "tiny-1.5b"
@@ -266,3 +267,37 @@ def test_a_model_counts_as_much_as_it_was_right(knowledge_advisor: Advisor, know
     scores = tuple(3.0 if place == believed else 0.0 for place in range(len(ballot.causes)))
     weights = fitted_weights([(Election(ballot=ballot, way="logprobs", scores=scores), frozenset({right}))])
     assert (weights.get("logprobs", 0.0) > 0) is counts
+
+
+def test_a_measurement_sets_the_model_beside_itself_alone_and_beside_no_model(
+    knowledge_advisor: Advisor, tmp_path: Path, second: str
+) -> None:
+    incident = Incident(
+        id="a",
+        thread="",
+        family="trl",
+        language="en",
+        question={"en": UNSURE.question},
+        attachments=(),
+        expect="cause",
+        cause={},
+        required=((second,),),
+        mechanism=(),
+        kind="config",
+    )
+    alone = form({"verdict": "unclear", "hypotheses": [], "confidence": "low"})
+
+    async def scenario() -> Measured:
+        scorer, how = Scorer(knowledge_advisor.knowledge.published), How(calibrations=tmp_path)
+        with FakeModel(
+            models=[SMALL], able=("structured", "logprobs"), says=believing(second), forms=[alone]
+        ) as server:
+            async with chat(server.url) as model:
+                return await measure([incident], knowledge_advisor, scorer, model, how)
+
+    measured = asyncio.run(scenario())
+    (bare,), (program,), (together,) = measured.alone, measured.program, measured.together
+    assert (bare.first, program.first, together.first) == (False, False, True)
+    assert "against no model: ahead in 1, behind in 0" in measured.table()
+    store(measured.calibration(), measured.model, tmp_path)
+    assert calibration_of(SMALL, tmp_path).ways == ("logprobs",)
