@@ -34,9 +34,10 @@ from trainmedic.service.dialogue.two_runs import of_failing_run, two_runs
 from trainmedic.service.dialogue.what_if import WhatIf, what_if
 from trainmedic.service.ranking.candidates import candidates_of, context_of, impossible_defects
 from trainmedic.service.ranking.defects import defects_beside
-from trainmedic.service.ranking.diagnose import Diagnosis, complaint, diagnose
+from trainmedic.service.ranking.diagnose import Diagnosis, complaint, concluded, diagnose
 from trainmedic.service.ranking.features import Candidate, Context, said_concepts
 from trainmedic.service.ranking.follow_up import as_it_is_now, changed, confirmed, first_of, ruled_out, without
+from trainmedic.service.ranking.inference import reweighed
 from trainmedic.service.ranking.judgement import Judgement
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.proposal import Proposal, proposal
@@ -59,6 +60,10 @@ class ComparedRuns:
     """The files of the failing run."""
 
 
+ELECTIVE = ("answered", "need_input")
+"""Verdicts under which the order of the causes matters."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """One question with everything that an answer to it says, whoever writes the text.
@@ -69,7 +74,7 @@ class Draft:
     others, ``defects`` those of the installed packages to show beside the causes, ``sightings`` how many earlier
     conversations were about the same failure and the day of the last. ``inquiry`` is a question that is no incident.
     ``recalled``: all stored turns could be read. ``judgement`` is a model's, which decides over the diagnosis of the
-    program.
+    program; ``elector`` is the name of a model that only weighed the program's causes.
     """
 
     id: str
@@ -95,6 +100,7 @@ class Draft:
     embedded_percent: int = 0
     timings_ms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     judgement: Judgement | None = None
+    elector: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -187,6 +193,21 @@ class Pipeline:
         )
         watch.lap("compose")
         return replace(draft, timings_ms=watch.laps)
+
+    def weighed_anew(self, draft: Draft, odds: Mapping[str, float], elector: str) -> Draft:
+        """A draft whose first causes somebody else weighed (id → factor)."""
+        context, weights = draft.context, self.knowledge.weights
+        differential = reweighed(draft.diagnosis.differential, odds, context, weights)
+        diagnosis = concluded(differential, context, weights, draft.request.top_k)
+        if diagnosis.verdict not in ELECTIVE:
+            return draft
+        return replace(
+            draft,
+            diagnosis=diagnosis,
+            proposal=self._proposal(diagnosis, context),
+            defects=self._defects(context, diagnosis),
+            elector=elector,
+        )
 
     def candidates(self, request: Ask) -> tuple[tuple[Candidate, ...], Context]:
         """What ranking works on for one question: the candidates and what they share."""

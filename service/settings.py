@@ -101,6 +101,9 @@ class ModelSettings(Section):
         description="deadline for its whole text, and at two fifths of it for the first word; "
         "the template answer is returned after it",
     )
+    role: Literal["auto", "decides", "elects"] = Field(
+        "auto", description="`decides`: it diagnoses; `elects`: it weighs the program's causes; `auto`: as measured"
+    )
 
 
 class WebhookSettings(Section):

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -121,6 +122,11 @@ class Request:
         return "response_format" in self.body
 
     @property
+    def is_short(self) -> bool:
+        """Whether it asks for a probability, or only tries what the endpoint can do."""
+        return "stream" not in self.body
+
+    @property
     def prompt(self) -> str:
         """All that the model is shown, messages one after the other."""
         return "\n".join(message["content"] or "" for message in self.body.get("messages", []))
@@ -132,7 +138,8 @@ class FakeModel:
     ``tokenize`` counts a text's tokens, None: there is no such endpoint, a `Reply`: what it answers instead.
     ``models`` are the names (or whole entries) that it lists, or what it answers instead. ``refused`` is a field that
     no request may have; ``template`` is how its chat template ends a prompt. Past the end of the script the last reply
-    comes again.
+    comes again. ``able`` names what it can do beside writing (fields of `Abilities`), ``says`` how probable it finds it
+    that a question is to be answered with yes.
     """
 
     def __init__(
@@ -143,14 +150,18 @@ class FakeModel:
         models: Sequence[str | Mapping[str, Any]] | Reply = (NAME,),
         refused: str = "",
         template: str = "",
+        able: Collection[str] = ("structured", "tools"),
+        says: Callable[[str], float] = lambda question: 0.5,
     ) -> None:
+        self.able = able
+        self._says = says
         self._refused = refused
         self._template = template
         self.requests: list[Request] = []
         self._script = script
         self._forms = forms
         self._tokenize = tokenize
-        self._models = models
+        self.listing = models
         self._disconnected = 0
         self._held = 0
         self._changed = threading.Condition()
@@ -177,12 +188,18 @@ class FakeModel:
     @property
     def texts(self) -> list[Request]:
         """Requests for a text, in the order they came."""
-        return [each for each in self.requests if each.path.endswith("/completions") and not each.is_form]
+        chats = [each for each in self.requests if each.path.endswith("/completions")]
+        return [each for each in chats if not (each.is_form or each.is_short)]
 
     @property
     def forms(self) -> list[Request]:
         """Requests for a form, in the order they came."""
-        return [each for each in self.requests if each.is_form]
+        return [each for each in self.requests if each.is_form and not each.is_short]
+
+    @property
+    def votes(self) -> list[Request]:
+        """Requests for the probability of an answer about a report."""
+        return [each for each in self.requests if each.is_short and "# Report" in str(each.body)]
 
     @property
     def counted(self) -> list[str]:
@@ -270,10 +287,10 @@ class FakeModel:
             case "/v1/models":
                 data = (
                     []
-                    if isinstance(self._models, Reply)
-                    else [{"id": each} if isinstance(each, str) else each for each in self._models]
+                    if isinstance(self.listing, Reply)
+                    else [{"id": each} if isinstance(each, str) else each for each in self.listing]
                 )
-                reply = self._models if isinstance(self._models, Reply) else Reply()
+                reply = self.listing if isinstance(self.listing, Reply) else Reply()
                 await self._whole(reply, {"object": "list", "data": data}, writer)
             case "/tokenize" if "messages" in asked.body:
                 await self._whole(Reply(), {"count": 3, "token_strs": ["?", "assistant", self._template]}, writer)
@@ -284,6 +301,12 @@ class FakeModel:
                 await self._whole(reply, {"count": counted}, writer)
             case "/v1/chat/completions" if self._refused and self._refused in asked.body:
                 await self._whole(failing(400, "Unrecognized request argument supplied"), {}, writer)
+            case "/v1/chat/completions" if asked.is_short:
+                await self._whole(Reply(), self._short(asked), writer)
+            case "/v1/decisions" if "decisions" in self.able:
+                chances = [self._says(f"{asked.body['input']}\n{q['instructions']}") for q in asked.body["questions"]]
+                answers = [{"type": "predicate", "name": None, "probability": chance} for chance in chances]
+                await self._whole(Reply(), {"model": NAME, "answers": answers}, writer)
             case "/v1/chat/completions":
                 before = self.forms if asked.is_form else self.texts
                 script = self._forms if asked.is_form else self._script
@@ -295,6 +318,20 @@ class FakeModel:
                     await self._whole(reply, _completion(reply, asked), writer)
             case _:
                 await self._whole(failing(404, "Not Found"), {}, writer)
+
+    def _short(self, asked: Request) -> dict[str, Any]:
+        """A word, and whatever of what is asked for it can do."""
+        whole = _completion(Reply("Hello."), asked)
+        choice = whole["choices"][0]
+        if "structured" in self.able and asked.is_form:
+            choice["message"]["content"] = '{"number": 7}'
+        if "tools" in self.able and "tools" in asked.body:
+            choice["message"]["tool_calls"] = _calls(calling("note", number=7))
+        if "logprobs" in self.able and "logprobs" in asked.body:
+            yes = self._says(asked.prompt)
+            tokens = [{"token": token, "logprob": math.log(p)} for token, p in (("Yes", yes), (" No", 1 - yes))]
+            choice["logprobs"] = {"content": [{**tokens[0], "top_logprobs": tokens}]}
+        return whole
 
     async def _whole(self, reply: Reply, value: object, writer: asyncio.StreamWriter) -> None:
         """An answer in one piece."""

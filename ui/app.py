@@ -153,14 +153,14 @@ def answerer_of(settings: Settings, advisor: Advisor, model: ChatModel | None) -
         return TemplateAnswerer(advisor)
     from trainmedic.service.diagnosis.assistant import Assistant
 
-    return Assistant(advisor, model, calibrations=settings.calibrations)
+    return Assistant(advisor, model, calibrations=settings.calibrations, role=settings.model.role)
 
 
 def build_app(settings: Settings) -> FastAPI:
     """The web application: the API over one advisor, and on the same port the channels that are installed."""
     from trainmedic.service.api.app import create_app
     from trainmedic.service.api.metrics import Metrics
-    from trainmedic.ui.background import probes_of
+    from trainmedic.ui.background import probes_of, standing_of
 
     metrics = Metrics()
     service = build_service(settings, (metrics,), metrics.on_model_call)
@@ -179,6 +179,7 @@ def build_app(settings: Settings) -> FastAPI:
         metrics=metrics,
         library=service.reloader,
         gate=context.gate,
+        standing=standing_of(settings, service.model),
     )
     for name in plugins.registered(plugins.CHANNELS):
         plugins.load(plugins.CHANNELS, name)(app, context)

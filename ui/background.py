@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Protocol
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -16,7 +17,9 @@ from trainmedic.kb.store.embedder import OpenAIEmbedder
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.probes import Probe
 from trainmedic.service.diagnosis.prompt import instructions
+from trainmedic.service.diagnosis.roles import standing
 from trainmedic.service.llm.chat import ChatModel, Message
+from trainmedic.service.settings import Settings
 from trainmedic.service.storage.silence import patience
 
 log = logging.getLogger("trainmedic")
@@ -44,6 +47,13 @@ def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:
 
         probes["embedder"] = trouble
     return probes
+
+
+def standing_of(settings: Settings, model: ChatModel | None) -> Probe | None:
+    """What ``/readyz`` says of the model beside whether it is there."""
+    if model is None:
+        return None
+    return partial(standing, model, settings.calibrations, settings.model.role)
 
 
 class Forgetful(Protocol):

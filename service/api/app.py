@@ -39,8 +39,10 @@ def create_app(  # noqa: PLR0913 (one argument for each part that a composition 
     metrics: Metrics | None = None,
     library: Library | None = None,
     gate: Gate | None = None,
+    standing: Probe | None = None,
 ) -> FastAPI:
     """The API. ``probes`` are checked by ``/readyz``; one that fails or hangs makes it ``degraded``, never unready.
+    ``standing`` tells there what the model is used for.
 
     ``answerer`` answers the questions, by default without a model. ``worker`` runs the advisor's calls. ``background``
     starts in this order with the application and ends in reverse. Answers and feedback are counted if ``metrics`` is
@@ -73,11 +75,13 @@ def create_app(  # noqa: PLR0913 (one argument for each part that a composition 
     app.include_router(make_router(advisor, answerer, worker))
     if library is not None:
         app.include_router(make_admin_router(library))
-    _add_health(app, advisor, metrics, probes or {})
+    _add_health(app, advisor, standing, metrics, probes or {})
     return app
 
 
-def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mapping[str, Probe]) -> None:
+def _add_health(
+    app: FastAPI, advisor: Advisor, standing: Probe | None, metrics: Metrics, probes: Mapping[str, Probe]
+) -> None:
     cached = {name: CachedProbe(probe) for name, probe in probes.items()}
 
     @app.get("/livez", tags=["health"])
@@ -102,6 +106,7 @@ def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mappin
             rules=len(knowledge.rules.rules),
             failed_pages=tuple(failures),
             down=down,
+            model=await standing() if standing is not None and "model" not in down else None,
             index="building" if building else "ready",
             embedded_percent=advisor.embedded_percent if building else 100,
         )

@@ -267,6 +267,8 @@ class Readiness:
     """``ok``, ``degraded`` (something optional is down or a page failed) or ``unready``.
 
     ``index`` is ``ready``, or ``building`` while answers search by words only; ``embedded_percent`` says how far it is.
+    ``model`` says in words what the model is used for and what its endpoint can do; null if there is none, or it is
+    down.
     """
 
     status: str
@@ -274,6 +276,7 @@ class Readiness:
     rules: int
     failed_pages: tuple[str, ...]
     down: Mapping[str, str]
+    model: str | None = None
     index: str = "ready"
     embedded_percent: int = 100
 

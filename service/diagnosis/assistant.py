@@ -7,6 +7,7 @@ why.
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,8 @@ from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.service.answering import Draft, Executor, Parts, deltas, run_inline
 from trainmedic.service.diagnosis.diagnoser import diagnosed
+from trainmedic.service.diagnosis.election import election_of, weighed
+from trainmedic.service.diagnosis.roles import Wanted, part_of
 from trainmedic.service.dialogue.intent import Relation
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, ModelError
@@ -32,9 +35,17 @@ SHORT = (Relation.ACKNOWLEDGEMENT, Relation.SOLVED)
 class Assistant:
     """Answers questions, by the model if there is one. Belongs to one event loop."""
 
-    def __init__(self, advisor: Advisor, model: ChatModel | None = None, *, calibrations: Path | None = None) -> None:
-        """``calibrations`` is the folder with what was measured of models here."""
+    def __init__(
+        self,
+        advisor: Advisor,
+        model: ChatModel | None = None,
+        *,
+        calibrations: Path | None = None,
+        role: Wanted = "auto",
+    ) -> None:
+        """``calibrations`` is the folder with what was measured of models here, ``role`` what the model is to do."""
         self._calibrations = calibrations
+        self._role = role
         self.advisor = advisor
         self.model = model
 
@@ -71,26 +82,48 @@ class Assistant:
         started = time.perf_counter()
         steps: list[StepView] = []
         notices: tuple[str, ...] = ()
-        judgement: Judgement | None = None
-        look = draft.request.mode == "investigate"
+        judged, language = draft, draft.language
         try:
-            async with aclosing(
-                diagnosed(draft, advisor, model, run, investigate=look, calibrations=self._calibrations)
-            ) as parts:
+            async with aclosing(self._judged(draft, advisor, model, run)) as parts:
                 async for part in parts:
-                    if isinstance(part, Judgement):
-                        judgement = part
+                    if isinstance(part, pipeline.Draft):
+                        judged = part
                     else:
                         steps.append(part)
                         yield part
         except (ModelError, TrainmedicError) as failure:  # overloaded, for one; but there is an answer already
             kind = failure.kind if isinstance(failure, ModelError) else "busy"
-            notices = (failure_notice(kind, draft.language),)
-        judged, asked = replace(draft, judgement=judgement), Asked(notices=notices, steps=tuple(steps))
+            notices = (failure_notice(kind, language),)
+        if judged.elector and _order(judged) != _order(draft):
+            notices = (messages("elected", language, model=judged.elector),)
+        asked = Asked(notices=notices, steps=tuple(steps))
         answer = await run(lambda: advisor.compose(judged, asked))
         spent = round((time.perf_counter() - started) * 1000, 3)
         timings = {**answer.timings_ms, "model": spent, "total": round(answer.timings_ms.get("total", 0.0) + spent, 3)}
         yield replace(answer, timings_ms=MappingProxyType(timings))
+
+    async def _judged(
+        self, draft: pipeline.Draft, advisor: Advisor, model: ChatModel, run: Executor
+    ) -> AsyncGenerator[StepView | pipeline.Draft, None]:
+        """The steps of an investigation, then the draft with what the model says of it; raises as `diagnosed` does."""
+        calibration, role = await part_of(model, self._calibrations, self._role)
+        if role == "elects":
+            election = await election_of(draft, model, run, calibration.ways) if calibration.ways else None
+            if election is not None:
+                yield await run(lambda: weighed(draft, election, advisor.pipeline, calibration))
+            return
+        if role == "unused":
+            return
+        look = draft.request.mode == "investigate" and (model.abilities is None or model.abilities.tools)
+        async with aclosing(
+            diagnosed(draft, advisor, model, run, investigate=look, calibrations=self._calibrations)
+        ) as parts:
+            async for part in parts:
+                yield replace(draft, judgement=part) if isinstance(part, Judgement) else part
+
+
+def _order(draft: pipeline.Draft) -> tuple[str, ...]:
+    return tuple(cause.case.id for cause in draft.diagnosis.causes)
 
 
 def failure_notice(kind: str, language: str) -> str:

@@ -174,14 +174,19 @@ Texts = Iterator[tuple[str, tuple[Span, ...]]]
 def _facts(draft: Draft) -> Texts:
     """What the program knows, the surest first."""
     yield from _of_the_inquiry(draft)
-    yield from _of_findings(draft)
-    yield from _of_the_run(draft)
-    yield from _of_defects(draft)
-    yield from _of_the_log(draft)
+    yield from what_was_read(draft)
     yield from _of_the_conversation(draft)
     yield from _of_settings(draft)
     yield from _of_quiet_checks(draft)
     yield from _of_others(draft)
+
+
+def what_was_read(draft: Draft) -> Texts:
+    """What was found in this run: checks, the run, defects, the log."""
+    yield from _of_findings(draft)
+    yield from _of_the_run(draft)
+    yield from _of_defects(draft)
+    yield from _of_the_log(draft)
 
 
 def _of_the_inquiry(draft: Draft) -> Texts:
@@ -317,10 +322,10 @@ def _told(cause: Cause, draft: Draft) -> str:
     if belief is not None and belief.id != case.id:
         parts.append(f"mechanism: {belief.weighed.mechanism.title.get(language)}")
     parts.append(
-        f"cause: {_short(case.section('cause', language), CAUSE_WORDS).removeprefix(parts[0]).lstrip('.:：。 ')}"
+        f"cause: {short_of(case.section('cause', language), CAUSE_WORDS).removeprefix(parts[0]).lstrip('.:：。 ')}"
     )
     if fix := case.section("fix", language):
-        parts.append(f"fix: {_short(fix, FIX_WORDS)}")
+        parts.append(f"fix: {short_of(fix, FIX_WORDS)}")
     for package, affected in sorted(case.affected.items()):
         parts.append(f"affects {package} {affected} ({_relation(package, affected, draft.context.evidence)})")
     reasons = Reasons(cause, draft.context, language)
@@ -336,5 +341,5 @@ def _relation(package: str, affected: str, evidence: Evidence) -> str:
     return f"here {version_text(fact)}: {'inside' if inside else 'outside'}"
 
 
-def _short(text: str, words: int) -> str:
+def short_of(text: str, words: int) -> str:
     return " ".join(plain_text(split(text, words)[0]).split())

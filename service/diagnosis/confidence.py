@@ -10,12 +10,17 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 from trainmedic.kb.model.case import Confidence
+from trainmedic.service.llm.abilities import WAYS, Way
 from trainmedic.service.ranking.judgement import Hypothesis
 
 HIGH, MEDIUM = 0.95, 2 / 3
 """What the words promise of the first cause; see `docs/know/evaluation.md`."""
+Role = Literal["decides", "elects", "unused"]
+"""``decides``: one structured diagnosis, proved by the program; ``elects``: probabilities for the program's own causes;
+``unused``: it can do neither, and the program answers alone."""
 RULE_OF_SUCCESSION = 1
 """Right and wrong answers added to each bin, so that few answers promise little."""
 BORROWED = 5
@@ -30,11 +35,25 @@ CAREFUL: Mapping[str, tuple[int, int]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Counts of one model: (band of how sure it said it is / how it was supported) → (right, all)."""
+    """Counts of one model: (band of how sure it said it is / how it was supported) → (right, all).
+
+    ``role`` is the one that it was better in, ``weights`` how much what it says counts as an elector, for each way to
+    ask it: nothing if that was never measured.
+    """
 
     model: str
     bins: Mapping[str, tuple[int, int]] = field(default_factory=lambda: CAREFUL)
     measured: bool = False
+    role: Role | None = None
+    weights: Mapping[Way, float] = field(default_factory=dict)
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        """The ways in which it may elect, the surest first."""
+        return tuple(way for way in WAYS if self.weight(way) > 0)
+
+    def weight(self, way: Way) -> float:
+        return self.weights.get(way, 0.0)
 
     def graded(self, hypotheses: Sequence[Hypothesis], said: int) -> tuple[Hypothesis, ...]:
         """The hypotheses with their probabilities; the first by its bin, the others share what is left."""
@@ -87,9 +106,11 @@ def calibration_of(model: str, folder: Path | None = None) -> Calibration:
         # A file that somebody damaged promises nothing.
         with suppress(ValueError, KeyError, TypeError, AttributeError, OSError):
             if path is not None and path.is_file():
-                bins = json.loads(path.read_text(encoding="utf-8"))["bins"]
-                counts = {str(key): (int(right), int(total)) for key, (right, total) in bins.items()}
-                return Calibration(model=model, bins=counts, measured=True)
+                stored = json.loads(path.read_text(encoding="utf-8"))
+                counts = {str(key): (int(right), int(total)) for key, (right, total) in stored["bins"].items()}
+                role: Role = "elects" if stored.get("role") == "elects" else "decides"
+                weights = {way: float(stored.get("weights", {}).get(way, 0.0)) for way in WAYS}
+                return Calibration(model=model, bins=counts, measured=True, role=role, weights=weights)
     return Calibration(model=model)
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -22,7 +22,8 @@ from langchain_core.messages.ai import add_ai_message_chunks
 from pydantic import BaseModel, SecretStr, ValidationError
 from tenacity import AsyncRetrying, retry_if_exception, wait_fixed
 
-from trainmedic.kb.breaker import Breaker, State
+from trainmedic.kb.breaker import State
+from trainmedic.service.llm.abilities import CHAT, Abilities, Post, abilities_of
 from trainmedic.service.llm.chat_client import (
     Chat,
     Completion,
@@ -36,13 +37,15 @@ from trainmedic.service.llm.chat_client import (
     usage_of,
 )
 from trainmedic.service.llm.endpoint import SILENT, Endpoint, ModelLimits, ModelOptions
-from trainmedic.service.llm.errors import BREAKS, RETRIED, ModelError, failures
+from trainmedic.service.llm.errors import RETRIED, ModelError, failures
 from trainmedic.service.llm.model_calls import CallRecord, ModelCall, recorded
 from trainmedic.service.llm.reasoning_filter import ReasoningFilter, without_reasoning
+from trainmedic.service.llm.turns import Turns
 
 __all__ = ["ChatModel", "Completion", "Form", "Message", "ModelError", "ModelLimits", "ModelOptions", "Piece"]
 
 Form = TypeVar("Form", bound=BaseModel)
+T = TypeVar("T")
 ATTEMPTS = 2
 PAUSE_S = 0.2
 _NO_THINKING: Mapping[str, Any] = {"extra_body": {"chat_template_kwargs": dict(SILENT)}}
@@ -85,67 +88,6 @@ class _Draft:
         return Completion(text="".join(self.parts), calls=calls, usage=self.usage, cut=cut)
 
 
-class Turns:
-    """Turns at the model: a slot, a deadline and the circuit breaker of every call."""
-
-    def __init__(self, options: ModelOptions, clock: Callable[[], float]) -> None:
-        self._options = options
-        self._clock = clock
-        self._breaker = Breaker(clock)
-        self._slots = asyncio.Semaphore(options.concurrency)
-
-    @property
-    def state(self) -> State:
-        return self._breaker.state
-
-    @asynccontextmanager
-    async def turn(self, within_s: float | None = None) -> AsyncIterator[float]:
-        """A slot for one call, whose result is reported to the breaker, and the call's deadline.
-
-        Raises `ModelError` ``open`` or ``busy`` if there is none.
-        """
-        if self.state == "open":
-            raise _breaker_open()  # before waiting for a slot
-        most, first = self._options.timeout_s, self._options.first_token_s
-        # Set before waiting for a slot: a full queue must not stretch the answer past the configured time.
-        deadline = self._clock() + min(most, most if within_s is None else within_s)
-        try:
-            # Waiting for a slot counts towards the first token: to the user both are a silent page.
-            async with asyncio.timeout(max(0.0, min(first, deadline - self._clock()))):
-                await self._slots.acquire()
-        except TimeoutError:
-            raise ModelError("busy", f"{self._options.concurrency} answers are being written") from None
-        try:
-            async with self._guarded():
-                yield deadline
-        finally:
-            self._slots.release()
-
-    @asynccontextmanager
-    async def _guarded(self) -> AsyncIterator[None]:
-        call = self._breaker.admit()
-        if not call:
-            raise _breaker_open()
-        try:
-            yield
-        except ModelError as failure:
-            if failure.kind in BREAKS:
-                self._breaker.failed(call)
-            else:
-                # A refusal of one request (too long, bad form) says that the endpoint works.
-                self._breaker.succeeded()
-            raise
-        except BaseException:
-            self._breaker.abandoned(call)
-            raise
-        else:
-            self._breaker.succeeded()
-
-
-def _breaker_open() -> ModelError:
-    return ModelError("open", "it is temporarily disabled after repeated failures")
-
-
 class ChatModel:
     """One model; ``on_call`` is told of every request that was sent."""
 
@@ -164,12 +106,18 @@ class ChatModel:
         self._chat: Chat | None = None
         self._accepts_field: bool | None = None
         """Whether the endpoint accepts parameters for the chat template; None while that is unknown."""
+        self.abilities: Abilities | None = None
+        """What it can do; None while that is unknown."""
+        self._looking: asyncio.Task[Abilities] | None = None
 
     @property
     def state(self) -> State:
         return self._turns.state
 
     async def aclose(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
         await self._endpoint.http.aclose()
 
     async def warm(self, messages: Sequence[Message]) -> None:
@@ -181,18 +129,72 @@ class ChatModel:
             async with aclosing(self.stream(messages, max_tokens=1)) as pieces:
                 async for _ in pieces:
                     pass
+            await self.able()
 
     async def name(self) -> str:
         """The model's name: the one configured, or the first that the endpoint lists. Raises `ModelError`."""
-        return await self._endpoint.name()
+        if self._endpoint.named:
+            return await self._endpoint.name()
+        async with self._turns.turn():  # whoever is not there is left alone after a while
+            return await self._endpoint.name()
 
     async def limits(self) -> ModelLimits:
         """The most tokens for prompt and answer. Never raises."""
         return await self._endpoint.limits(ask=self.state != "open")
 
     async def probe(self) -> str | None:
-        """The kind of `ModelError` that a call would raise now, or None."""
-        return await self._endpoint.probe()
+        """The kind of `ModelError` that a call would raise now, or None.
+
+        A model that was lost may come back as another one: what it can do is then looked at again, in the background.
+        """
+        trouble = await self._endpoint.probe()
+        if trouble is not None:
+            self.abilities = None
+        elif self.abilities is None:
+            self._look()
+        return trouble
+
+    async def able(self) -> Abilities:
+        """What the endpoint and its model can do, found out once. Raises `ModelError` if it does not answer."""
+        if self.abilities is not None:
+            return self.abilities
+        return await asyncio.shield(self._look())
+
+    def _look(self) -> asyncio.Task[Abilities]:
+        async def look() -> Abilities:
+            able = await abilities_of(self._post)
+            self.abilities = able
+            return able
+
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(look())
+            self._looking.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return self._looking
+
+    async def ask(self, call: Callable[[Post], Awaitable[T]], within_s: float | None = None) -> T:
+        """What a short request tells (see `service.llm.abilities`), in a slot of its own. Raises `ModelError`."""
+        async with self._turns.turn(within_s) as deadline:
+            with failures(), recorded(await self._endpoint.name(), self.options.base_url, 1, self._on_call):
+                async with self._until(deadline):
+                    return await call(self._post)
+
+    async def _post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """One request, in the next variant if the endpoint refuses the first."""
+        if path != CHAT:
+            return await self._endpoint.post(path, body)
+        *others, last = self._variants()
+        for variant in others:
+            try:
+                answer = await self._endpoint.post(path, {**body, **variant["extra_body"]})
+            except ModelError as failure:
+                if not self._may_drop(variant, failure):
+                    raise
+            else:
+                self._answered(variant)
+                return answer
+        answer = await self._endpoint.post(path, {**body, **last.get("extra_body", {})})
+        self._answered(last)
+        return answer
 
     async def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, counted by the endpoint or estimated. Never raises."""
@@ -349,7 +351,7 @@ class ChatModel:
         if self._chat is None:
             options = self.options
             self._chat = Chat(
-                model=await self.name(),
+                model=await self._endpoint.name(),
                 base_url=options.base_url,
                 api_key=SecretStr(options.api_key or "none"),
                 temperature=options.temperature,

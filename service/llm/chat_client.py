@@ -11,12 +11,10 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 
 from trainmedic.kb.identities import identities_of, masked_values
+from trainmedic.service.llm.endpoint import OURS
 
 REASONING = "reasoning_content"
 """The key of the model's reasoning in a message's ``additional_kwargs``, as in LangChain's own clients."""
-
-_OURS = frozenset(("role", "type", "id", "tool_call_id", "name"))
-"""Fields of a message that the protocol needs as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +56,7 @@ class Chat(ChatOpenAI):
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
         messages = payload["messages"]
         known = identities_of(content for message in messages if isinstance(content := message.get("content"), str))
-        return {**payload, "messages": masked_values(messages, known, _OURS)}
+        return {**payload, "messages": masked_values(messages, known, OURS)}
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None

@@ -14,7 +14,7 @@ from cachetools import LRUCache
 
 from trainmedic.kb.breaker import Breaker
 from trainmedic.kb.identities import masked_values
-from trainmedic.service.llm.errors import ModelError
+from trainmedic.service.llm.errors import ModelError, refusal_of
 
 ANSWER_SHARE = 4
 """The answer gets at most this fraction of a small context: one token in four."""
@@ -25,6 +25,8 @@ BYTES_PER_TOKEN = 3
 """A cautious estimate if the endpoint cannot count: Chinese has about three bytes a token, English four."""
 SILENT: Mapping[str, Any] = {"enable_thinking": False}
 """Switches reasoning off in the chat templates of Qwen3 and others; the rest ignore it."""
+OURS = frozenset(("role", "type", "id", "tool_call_id", "name"))
+"""Fields of a message that the protocol needs as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,11 @@ class Endpoint:
         self._counts: LRUCache[bytes, int] = LRUCache(CACHED_COUNTS)
         self._counting = Breaker(clock, failures=1)
 
+    @property
+    def named(self) -> bool:
+        """Whether the model's name is known without asking."""
+        return bool(self._name)
+
     async def name(self) -> str:
         """The model's name: the one configured, or the first that is listed. Raises `ModelError`."""
         if not self._name:
@@ -100,6 +107,20 @@ class Endpoint:
             if isinstance(length, int) and length > 0:
                 most = min(most, length)
         return ModelLimits(context_tokens=most, max_tokens=min(self._options.max_tokens, max(1, most // ANSWER_SHARE)))
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer in one piece to one request below ``/v1``, which is sent without the names of people and machines.
+
+        Raises `ModelError`, and what `httpx` raises.
+        """
+        request = {"model": await self.name(), **{key: masked_values(item, keep=OURS) for key, item in body.items()}}
+        response = await self.http.post(f"{self._url}/{path}", json=request, headers=self._headers)
+        if response.is_error:
+            raise refusal_of(response.status_code, response.text)
+        answer = response.json()
+        if not isinstance(answer, dict):
+            raise ModelError("garbage", f"{path}: no object")
+        return answer
 
     async def count(self, texts: Sequence[str], *, ask: bool = True) -> list[int]:
         """Tokens of each text, by vLLM's ``/tokenize``; without ``ask`` from the cache or estimated. Never raises."""

@@ -59,8 +59,7 @@ def failure_of(error: Exception) -> ModelError:
         case TimeoutError() | openai.APITimeoutError() | httpx.TimeoutException():
             return ModelError("slow", name)
         case openai.APIStatusError(status_code=code):
-            kind = _status(code, str(error))
-            return ModelError(kind, f"{name} {code}", invalid=kind == "refused" and code in (400, 422))
+            return refusal_of(code, str(error), name)
         case openai.APIConnectionError() | httpx.ConnectError():
             return ModelError("absent", name)
         case httpx.TransportError():
@@ -71,6 +70,12 @@ def failure_of(error: Exception) -> ModelError:
             return ModelError("too_long" if _is_too_long(str(error)) else "server_error", name)
         case _:
             return ModelError("garbage", name)
+
+
+def refusal_of(code: int, message: str, name: str = "status") -> ModelError:
+    """The `ModelError` for an answer with this status."""
+    kind = _status(code, message)
+    return ModelError(kind, f"{name} {code}", invalid=kind == "refused" and code in (400, 422))
 
 
 def _is_too_long(message: str) -> bool:

@@ -110,7 +110,11 @@ def diagnose(candidates: Sequence[Candidate], context: Context, weights: Weights
     A finding that fired decides over retrieval; a finding unrelated to the symptoms asked about does not make
     the verdict (it is listed all the same).
     """
-    differential = infer(candidates, context, weights)
+    return concluded(infer(candidates, context, weights), context, weights, top_k)
+
+
+def concluded(differential: Differential, context: Context, weights: Weights, top_k: int = 5) -> Diagnosis:
+    """What the answer is, given how likely each cause is."""
     verdict = _verdict(differential, context, weights)
     causes = _shown(verdict, differential, context, weights)[:top_k]
     settled = verdict == "answered" and causes[0].features["rule_fired"] >= CERTAIN and causes[0].confidence == "high"

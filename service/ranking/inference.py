@@ -112,11 +112,31 @@ def infer(candidates: Sequence[Candidate], context: Context, weights: Weights) -
         )
         for candidate, value, probability in zip(ordered, values, chances, strict=True)
     ]
-    joined = _ranked(_joined(causes))
-    words = [_confidence(cause, context, weights) for cause in joined]
+    return _differential(_joined(causes), context, weights)
+
+
+def reweighed(
+    differential: Differential, odds: Mapping[str, float], context: Context, weights: Weights
+) -> Differential:
+    """The causes that ``odds`` name (id → factor) weighed anew among themselves: together they stay as likely. Those
+    behind them fall as far as the last of these, so that none overtakes what was weighed."""
+    named = [cause for cause in differential.causes if cause.case.id in odds]
+    scale = sum(cause.probability for cause in named) / sum(odds[cause.case.id] * cause.probability for cause in named)
+    factors = {id: odd * scale for id, odd in odds.items()}
+    least = min(1.0, *factors.values())
+    causes = [
+        replace(cause, probability=cause.probability * factors.get(cause.case.id, least))
+        for cause in differential.causes
+    ]
+    return _differential(causes, context, weights)
+
+
+def _differential(causes: Sequence[Cause], context: Context, weights: Weights) -> Differential:
+    ranked = _ranked(causes)
+    words = [_confidence(cause, context, weights) for cause in ranked]
     named = tuple(
         cause if word == cause.confidence else replace(cause, confidence=word)
-        for cause, word in zip(joined, words, strict=True)
+        for cause, word in zip(ranked, words, strict=True)
     )
     return Differential(
         causes=named,

@@ -557,9 +557,9 @@ def test_a_server_that_comes_later_is_asked_for_its_room_then() -> None:
     clock = Clock()
 
     async def then(model: ChatModel, server: FakeModel) -> None:
-        server._models = failing(500)
+        server.listing = failing(500)
         assert (await model.limits()).context_tokens == 8192
-        server._models = (VLLM,)
+        server.listing = (VLLM,)
         assert (await model.limits()).context_tokens == 8192
         clock.now += 30
         assert (await model.limits()).context_tokens == 4096

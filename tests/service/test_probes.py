@@ -85,3 +85,21 @@ def test_a_service_beside_something_that_hangs_is_degraded_and_shows_its_figures
         assert (ready.status_code, ready.json()["status"]) == (200, "degraded")
         assert ready.json()["down"] == {"history": "timeout"}
         assert 'trainmedic_check_ok{check="history"} 0.0' in client.get("/metrics").text
+
+
+def test_what_the_model_is_used_for_is_told_while_it_is_there(advisor: Advisor) -> None:
+    trouble: list[str | None] = [None]
+
+    async def probe() -> str | None:
+        return trouble[0]
+
+    async def standing() -> str | None:
+        return "tiny-1.5b: elects (measured)"
+
+    def told() -> object:
+        with TestClient(create_app(advisor, Settings(), {"model": probe}, standing=standing)) as client:
+            return client.get("/readyz").json()["model"]
+
+    assert told() == "tiny-1.5b: elects (measured)"
+    trouble[0] = "absent"
+    assert told() is None

@@ -59,7 +59,7 @@ async def _model_answer(
 
     model = build_model(settings)
     try:
-        assistant = Assistant(advisor, model, calibrations=settings.calibrations)
+        assistant = Assistant(advisor, model, calibrations=settings.calibrations, role=settings.model.role)
         async with aclosing(assistant.stream(request, "", run_inline)) as parts:
             async for part in parts:
                 if isinstance(part, Answer):

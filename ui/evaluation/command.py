@@ -14,8 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trainmedic.service.advisor import Advisor
     from trainmedic.ui.evaluation.causes import Item
+    from trainmedic.ui.evaluation.model import Measured
+    from trainmedic.ui.evaluation.outside import Incident, Scorer
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +49,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="with --model: so many incidents, at random")
     parser.add_argument(
         "--parallel", type=int, default=1, metavar="N", help="with --model: questions asked at once (1)"
+    )
+    parser.add_argument(
+        "--alone", type=int, default=0, metavar="N", help="with --model: ask it alone for the first N only"
     )
     parser.add_argument("--timeout", type=float, default=120.0, metavar="S", help="with --model: of one answer (120)")
 
@@ -121,12 +128,8 @@ def _outside(options: argparse.Namespace) -> int:
     if options.model:
         from trainmedic.service.diagnosis.confidence import store
         from trainmedic.ui.cli._service import settings_of
-        from trainmedic.ui.evaluation.model import Measured, measure
 
-        chosen = sampled(incidents, options.sample)
-        measured: Measured = asyncio.run(
-            measure(chosen, advisor, scorer, options.model, options.timeout, options.parallel)
-        )
+        measured = asyncio.run(_measured(options, sampled(incidents, options.sample), advisor, scorer))
         sys.stdout.write(measured.table())
         path = store(measured.calibration(), measured.model, settings_of(options).calibrations)
         print(f"{path}: how often {measured.model} was right", file=sys.stderr)
@@ -147,3 +150,24 @@ def _outside(options: argparse.Namespace) -> int:
             if result.incident.expect == "cause" and not result.answered:
                 sys.stdout.write(f"{result.incident.id} {result.language}: {result.verdict} rank {result.rank}\n")
     return 0
+
+
+async def _measured(
+    options: argparse.Namespace, incidents: Sequence[Incident], advisor: Advisor, scorer: Scorer
+) -> Measured:
+    from trainmedic.ui.cli._service import settings_of
+    from trainmedic.ui.evaluation.model import How, measure, model_at
+
+    settings = settings_of(options)
+    how = How(
+        timeout_s=options.timeout,
+        parallel=options.parallel,
+        alone=options.alone,
+        role=settings.model.role,
+        calibrations=settings.calibrations,
+    )
+    model = model_at(options.model, how)
+    try:
+        return await measure(incidents, advisor, scorer, model, how)
+    finally:
+        await model.aclose()
