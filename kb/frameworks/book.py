@@ -43,12 +43,35 @@ class Book:
     def add(self, version: str, options: Mapping[str, Entry]) -> None:
         """Put one release in, and move the lives of its options to match it."""
         version = bare(version)
-        self.releases[version] = {name: dict(entry) for name, entry in options.items()}
+        wanted = version_key(version)
+        known = self.releases.get(
+            max((v for v in self.releases if version_key(v) < wanted), key=version_key, default="")
+        )
+        self.releases[version] = {
+            name: _in_order_of(entry, known[name]) if known and name in known else dict(entry)
+            for name, entry in options.items()
+        }
         if version not in self.examined:
             self.examined = ordered([*self.examined, version])
         newest = self.examined[-1]
         for name in sorted({*options, *self.lives}):
             self.lives[name] = _life(self, name, version, name in options, newest)
+
+
+def _in_order_of(entry: Entry, before: Entry) -> Entry:
+    """An entry with its owners in the order of an earlier release; the first one's values are those of the option."""
+    owners = [owner for owner in before["in"] if owner in entry["in"]]
+    owners += [owner for owner in entry["in"] if owner not in owners]
+    same = {**entry, "in": owners}
+    for part in ("default", "type", "choices"):
+        special = same.pop(f"{part}_by", {})
+        values = {owner: special.get(owner, entry.get(part)) for owner in owners}
+        first = values[owners[0]]
+        if part in entry or first is not None:
+            same[part] = first
+        if others := {owner: value for owner, value in values.items() if value != first}:
+            same[f"{part}_by"] = others
+    return same
 
 
 def ordered(versions: Sequence[str]) -> list[str]:

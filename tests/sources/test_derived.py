@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from trainmedic.kb.confined import Confined
 from trainmedic.kb.error_messages import index
 from trainmedic.kb.error_messages.explain import explain
 from trainmedic.kb.frameworks import catalogue, tables
@@ -14,6 +16,7 @@ from trainmedic.kb.frameworks.card import card
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.sources.derived import Derived
+from trainmedic.kb.sources.reader import ReaderOfReleases
 from trainmedic.kb.sources.sources import Sources
 from trainmedic.kb.sources.tree import tree_of
 
@@ -125,3 +128,15 @@ def test_what_raises_a_text_of_values_alone_is_told_by_its_line(
         )
     )
     assert (match.place.line, match.place.condition, match.entry.first) == (line, condition, "99.3.0")
+
+
+def test_a_confined_process_reads_the_releases_as_well(derived: Derived) -> None:
+    reader = ReaderOfReleases(derived.sources.store.folder, "off")
+    with ThreadPoolExecutor(1) as caller:
+        pool = Confined(60.0, 2 * 1024**3, 1)
+        try:
+            evidence = caller.submit(pool.run, reader.read, f"peft=={UNREAD}\nr: 8", ()).result()
+        finally:
+            pool.close()
+    assert evidence.versions["peft"].exact == UNREAD
+    assert list(derived.sources.store.folder.glob("peft/options-*.json"))

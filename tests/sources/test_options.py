@@ -404,6 +404,13 @@ def test_what_is_written_is_what_is_read() -> None:
     }
 
 
+def test_another_order_of_owners_is_no_other_default() -> None:
+    book = Book(framework="trl")
+    book.add("1.0", {"a": {"type": "int", "default": None, "in": ["X", "Y"], "default_by": {"Y": 5}}})
+    book.add("1.1", {"a": {"type": "int", "default": 5, "in": ["Y", "X"], "default_by": {"X": None}}})
+    assert book.releases["1.1"] == book.releases["1.0"]
+
+
 def test_lives_follow_the_releases_that_are_added() -> None:
     book = Book(framework="trl")
     book.add("v1.0", {"old": entry(1, "X")})
