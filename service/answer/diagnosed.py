@@ -205,11 +205,9 @@ def _doubts(first: Hypothesis | None, citations: Citations) -> Sections:
         markers += [citations.place(span) for span in point.spans[:1] if not span.default]
         items.append(_quoted(point, language))
     items += [messages("judged.refused", language, name=code(name), why=why) for name, why in first.refused]
-    if first.unknown:
-        joiner = "、" if language == "zh" else ", "
-        names = joiner.join(map(code, first.unknown))
-        items.append(messages("flagged", language, names=names))
-    return headed("judged_against", listing("against", items, markers), language)
+    joiner = "、" if language == "zh" else ", "
+    names = messages("flagged", language, names=joiner.join(map(code, first.unknown))) if first.unknown else ""
+    return (*headed("judged_against", listing("against", items, markers), language), *plain("unchecked", names))
 
 
 def _quoted(point: Point, language: str) -> str:
