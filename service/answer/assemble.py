@@ -14,7 +14,7 @@ from trainmedic.service.answer.citations import Citations, plain_text
 from trainmedic.service.answer.diagnosed import hypothesis_view, judged
 from trainmedic.service.answer.differential import differential_view
 from trainmedic.service.answer.error_messages import message_view
-from trainmedic.service.answer.follow_up import changes_view
+from trainmedic.service.answer.follow_up import changes_view, differing
 from trainmedic.service.answer.horizon import horizon_views, of_draft
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.option_names import in_dialect
@@ -81,7 +81,7 @@ def assemble(draft: Draft, asked: Asked | None = None) -> Answer:
         timings_ms=draft.timings_ms,
         trace_id=draft.trace_id,
         steps=asked.steps,
-        changes=changes_view(draft.changes, language),
+        changes=changes_view(differing(draft), language),
         defects=tuple(defect_view(match, language) for match in draft.defects),
         messages=tuple(message_view(match, language) for match in draft.printed),
         similar=tuple(map(similar_view, draft.similar)),

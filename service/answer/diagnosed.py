@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from rapidfuzz import fuzz
 from rapidfuzz.utils import default_process
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.report import Status
 from trainmedic.kb.projection import project
 from trainmedic.service.answer import layout, passages
@@ -189,9 +191,8 @@ def _others(judgement: Judgement, citations: Citations) -> Sections:
         if other.cause is not None:
             markers.append(citations.case(other.cause.case))
             marker = f" [{markers[-1]}]"
-        basis = messages(f"judged.{other.support}.{'known' if other.cause is not None else 'own'}", language)
         change = f" {harmless_text(other.change)}" if other.change else ""
-        items.append(f"**{harmless(other.title)}**{marker} ({basis}): {harmless_text(other.because)}{change}")
+        items.append(f"**{harmless(other.title)}**{marker}: {harmless_text(other.because)}{change}")
     return headed("judged_others", listing("others", items, markers), language)
 
 
@@ -218,17 +219,31 @@ def _quoted(point: Point, language: str) -> str:
 def _details(page: layout.Page, judgement: Judgement) -> Iterator[Section]:
     """What the program itself has to say: all findings, and what the elected page says does not help."""
     first = judgement.first
-    if first is not None and first.cause is not None and judgement.verdict == "answered":
+    # What a page rules out holds for its own case: a model that elected it may see another side of it.
+    if first is not None and first.support == "proven" and first.cause is not None and judgement.verdict == "answered":
         yield from layout.refuted(page)
     yield from layout.listed(page)
 
 
 def harmless_text(text: str) -> str:
-    """A model's prose: its own marks, links and tags become plain characters; names in backticks stay code."""
-    parts = plain_text(text.replace("`", "\ue000")).split("\ue000")
+    """A model's prose: its own marks, links and tags become plain characters; names in backticks stay code.
+
+    What has brackets and is no citation becomes code: `labels[0]` must be the same when it is copied.
+    """
+    parts = plain_text(_bracketed(text).replace("`", "\ue000")).split("\ue000")
     return "".join(
         code(part) if number % 2 and part.strip() else part.translate(_PLAIN) for number, part in enumerate(parts)
     )
 
 
+def _bracketed(text: str) -> str:
+    parts = text.split("`")
+    return "`".join(part if number % 2 else _INDEXED.sub(_as_code, part) for number, part in enumerate(parts))
+
+
+def _as_code(match: re.Match[str]) -> str:
+    return match[0] if match["inside"].isdigit() and len(match[0]) == len(match["inside"]) + 2 else f"`{match[0]}`"
+
+
+_INDEXED = regex(r"[\w.]*\[(?P<inside>[^\[\]`<>\n]{1,60})\][\w.]*")
 _PLAIN = str.maketrans("[]<>", "［］‹›")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Finding, Status
@@ -137,9 +138,17 @@ def _explanation(cause: Cause, diagnosis: Diagnosis, cite: Cite, language: str) 
         yield Section(kind="confirm", heading=heading, body=f"{confirm.rstrip()} {cited}", markers=(marker,))
 
 
+def differing(draft: Draft) -> Difference | None:
+    """What changed against the previous answer. Where a model has read the message, what was tried and what that rules
+    out is the model's to say."""
+    if draft.changes is None or draft.judgement is None:
+        return draft.changes
+    return replace(draft.changes, ruled_out=(), refuted=(), attempts=(), unknown=())
+
+
 def changes_section(draft: Draft, citations: Citations) -> Sections:
     """What the message said, and what it changed against the previous answer."""
-    changes, language = draft.changes, citations.language
+    changes, language = differing(draft), citations.language
     if changes is None:
         return ()
     markers: list[int] = []
@@ -179,7 +188,7 @@ def _facts(changes: Difference, draft: Draft, citations: Citations, markers: lis
     for refused in changes.unknown:
         name = "already" if refused.why == ALREADY else "unknown"
         yield messages(f"changes.{name}", language, name=plain_text(refused.name), why=refused.why.get(language))
-    if message.corrects and not (changes.facts or changes.unknown):
+    if draft.judgement is None and message.corrects and not (changes.facts or changes.unknown):
         yield messages("changes.words", language)
     for finding in changes.differs:
         markers.append(citations.rule(finding))

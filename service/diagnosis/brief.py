@@ -40,6 +40,7 @@ MAX_PLACE = 24
 CANDIDATES = 20
 CAUSE_WORDS, FIX_WORDS = 70, 45
 MAX_FACTS = 60
+QUIET = "checked, not so here"
 MAX_DIFFERENCES = 15
 BYTES_PER_TOKEN = 3
 """A cautious estimate: Chinese has about three bytes a token, English four."""
@@ -288,7 +289,7 @@ def _of_quiet_checks(draft: Draft) -> Texts:
     rules = {rule.id: rule for rule in draft.knowledge.rules.rules}
     quiet = dict.fromkeys(id for cause in causes for id in cause.case.rules)
     for id in sorted(quiet.keys() & draft.context.report.ruled_out):
-        yield f"checked, not so here: {rules[id].title.get(draft.language)}", ()
+        yield f"{QUIET}: {rules[id].title.get(draft.language)}", ()
 
 
 def _of_others(draft: Draft) -> Texts:

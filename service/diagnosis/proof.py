@@ -15,7 +15,7 @@ from trainmedic.kb.identities import mask_identities
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.report import Edit, Severity, Status
 from trainmedic.service.answer.messages import messages
-from trainmedic.service.diagnosis.brief import Brief, Candidate, Line
+from trainmedic.service.diagnosis.brief import QUIET, Brief, Candidate, Line
 from trainmedic.service.diagnosis.confidence import Calibration
 from trainmedic.service.diagnosis.form import VERDICTS, DiagnosisForm, EditForm, HypothesisForm
 from trainmedic.service.diagnosis.names import names, occurs, visible
@@ -27,6 +27,8 @@ from trainmedic.service.ranking.inference import Cause, contradicted
 from trainmedic.service.ranking.judgement import Hypothesis, Judgement, Point, Support
 
 MOST_OBJECTIONS = 6
+LIKELY = 60
+"""How sure, in percent, a model must be of a cause that lines alone are to support: they speak for much."""
 _WRITTEN = frozenset(("command", "yaml", "json", "python", "toml", "ini"))
 """Kinds of what people edit, not programs print."""
 _ENVIRONMENT = regex(r"(?:export\s+)?[A-Z][A-Z0-9_]+")
@@ -43,7 +45,7 @@ class Proof:
 def prove(form: DiagnosisForm, brief: Brief, draft: Draft, pipeline: Pipeline, calibration: Calibration) -> Proof:
     """Check a diagnosis against the evidence. Applies its edits in memory and runs all checks again."""
     prover = _Prover(brief, draft, pipeline)
-    hypotheses = [prover.hypothesis(each) for each in form.hypotheses]
+    hypotheses = [prover.hypothesis(each, form.sure) for each in form.hypotheses]
     graded = calibration.graded(hypotheses, form.sure)
     verdict = VERDICTS[form.verdict]
     if verdict in ("answered", "no_fault") and not hypotheses:
@@ -70,13 +72,15 @@ class _Prover:
         self.known = "\n".join((brief.text, *(source.text for source in sources))).casefold()
         self.objections: list[str] = []
 
-    def hypothesis(self, form: HypothesisForm) -> Hypothesis:
+    def hypothesis(self, form: HypothesisForm, sure: int) -> Hypothesis:
         candidate = self.candidates.get(form.candidate.strip().upper())
         cause = candidate.cause if candidate is not None else None
         if candidate is not None and (why := self._excluded(candidate.cause)):
             self.objections.append(f"{candidate.id} is excluded by the evidence: {why}")
             cause = None
-        points, against = self._points(form.lines_for), self._points(form.lines_against)
+        points = self._points(form.lines_for)
+        # A check that is silent, or cannot see, is nothing that a reader could hold against a cause.
+        against = tuple(point for point in self._points(form.lines_against) if not point.text.startswith(QUIET))
         trial, refused = self._trial(form.edits)
         title, because, change, command, verify = (
             visible(text).strip() for text in (form.title, form.because, form.change, form.command, form.verify)
@@ -97,7 +101,7 @@ class _Prover:
             refused=refused,
             unknown=tuple(dict.fromkeys(unknown)),
         )
-        return replace(hypothesis, support=self._support(hypothesis))
+        return replace(hypothesis, support=self._support(hypothesis, sure))
 
     def _points(self, ids: Sequence[str]) -> tuple[Point, ...]:
         """What exists of the lines and facts named; an id that does not exist proves nothing."""
@@ -135,7 +139,7 @@ class _Prover:
         broken = [effect.title.get(language) for effect in trial.appears if effect.severity is Severity.ERROR]
         if broken:
             names = ", ".join((*changes, *(edit.span.text for edit in rewritten)))
-            refused += [(names, title) for title in broken]
+            refused += [(names, messages("judged.brings_up", language, title=title)) for title in broken]
         # Without a configuration there is nothing to edit: the change in words still stands, as does one of the
         # environment, which is no setting of a framework.
         if context.evidence.run.options and context.evidence.run.framework is not None:
@@ -171,17 +175,16 @@ class _Prover:
             return bool(kinds & _WRITTEN)
         return line.source.endswith(".py") or any(region.kind in _WRITTEN for region in regions)
 
-    def _support(self, hypothesis: Hypothesis) -> Support:
+    def _support(self, hypothesis: Hypothesis, sure: int) -> Support:
         if any(self._proofs(hypothesis)):
             return "proven"
         doubtful = any(name[:1].isdigit() or name.startswith("--") for name in hypothesis.unknown)
-        return "supported" if hypothesis.points and not doubtful else "unproven"
+        return "supported" if hypothesis.points and not doubtful and sure >= LIKELY else "unproven"
 
     def _proofs(self, hypothesis: Hypothesis) -> Iterator[bool]:
         cause, trial = hypothesis.cause, hypothesis.trial
         if cause is not None:
             yield any(finding.status is Status.FIRED for finding in cause.findings)
-            yield bool(cause.features["message"])
             yield any(match.certain and match.defect.id == cause.case.id for match in self.draft.defects)
         cited = {span for point in hypothesis.points for span in point.spans}
         # A change that clears a finding about the very lines that the hypothesis rests on.

@@ -161,6 +161,13 @@ def test_every_marker_leads_to_a_citation(knowledge_advisor: Advisor) -> None:
     assert not {77, 88} & markers_in(answer.answer)
 
 
+def test_code_with_brackets_can_be_copied(knowledge_advisor: Advisor) -> None:
+    told = hypothesis(because="Mask labels[0] as [77] says, in `a[1]`.", change="batch['x'] is empty.")
+    answer = ask(knowledge_advisor, about(KTO), diagnosis(told)).answer.answer
+    assert "Mask `labels[0]` as ［77］ says, in `a[1]`." in answer
+    assert "`batch['x']` is empty." in answer
+
+
 @pytest.mark.parametrize("written", ["![x](https://evil.example/p)", "<script>alert(1)</script>", "[a](http://e.x)"])
 def test_what_a_model_writes_becomes_no_link_and_no_tag(knowledge_advisor: Advisor, written: str) -> None:
     told = hypothesis(title=written, because=written, change=written, verify=written, command=f"echo {written}\n```\n")
