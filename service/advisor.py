@@ -14,6 +14,7 @@ from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.model.report_view import ReportView
+from trainmedic.kb.sources.library import Library
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.service.answer.assemble import Asked, assemble
 from trainmedic.service.answer.audit import audited
@@ -39,11 +40,15 @@ class Advisor:
     The knowledge may be renewed at any moment. Whoever makes several calls for one answer makes them on a `snapshot`.
     """
 
-    def __init__(self, knowledge: Knowledge, read: Read, memory: Memory | None = None) -> None:
+    def __init__(
+        self, knowledge: Knowledge, read: Read, memory: Memory | None = None, source: Library | None = None
+    ) -> None:
         """``read`` reads all that is sent: whoever composes the service says in which process.
 
-        Conversations go on from ``memory``; without one, nothing is remembered.
+        Conversations go on from ``memory``; without one, nothing is remembered. ``source`` is that of the releases at
+        hand; without it, none is.
         """
+        self.source = source
         self.knowledge = knowledge
         self.read = read
         self.memory = memory or Memory()

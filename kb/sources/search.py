@@ -63,7 +63,7 @@ def find(tree: SourceTree, pattern: str, *, below: str = "", most: int = 50, sec
 
     Patterns that take exponential time are refused; one line may still take long, so a service searches confined.
     """
-    wanted = _compiled(pattern)
+    wanted = compiled(pattern)
     end, matches = time.monotonic() + seconds, list[Lines]()
     for path in tree.paths():
         if not path.startswith(below):
@@ -157,7 +157,8 @@ def _lines(tree: SourceTree, path: str, first: int, text: str, name: str = "") -
     return Lines(package=tree.package, version=tree.version, path=path, first=first, text=text, symbol=name)
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Raises `InvalidRequest` for what is no pattern, or may take for ever."""
     if len(pattern) > _LONGEST_PATTERN:
         raise InvalidRequest(f"the pattern is longer than {_LONGEST_PATTERN} characters", hint="search for less")
     if _repeats_a_choice(pattern) or len(_WILDCARD.findall(pattern)) > _MOST_WILDCARDS:
