@@ -57,7 +57,7 @@ class Advisor:
 
     @property
     def pipeline(self) -> Pipeline:
-        return Pipeline(self.knowledge, self.read)
+        return Pipeline(self.knowledge, self.read, self.source)
 
     def snapshot(self) -> Advisor:
         """This advisor with the knowledge of now, whatever `renew` does later."""

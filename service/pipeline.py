@@ -21,6 +21,8 @@ from trainmedic.kb.model.case import Case, Verdict
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report, Severity
+from trainmedic.kb.sources.library import Library
+from trainmedic.kb.sources.raised import Raised, raised_in
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.kb.threads.thread import SimilarThread
 from trainmedic.service.dialogue.conversation import Message, message_of
@@ -63,13 +65,13 @@ class ComparedRuns:
 class Draft:
     """One question with everything that an answer to it says, whoever writes the text.
 
-    ``supposed`` is what the rules say of a change that the question only supposes, or that helped; ``helped`` is the
-    cause that this confirms. ``proposal`` is the fix of the first cause in the user's own files, ``changes`` the
-    difference to the previous answer. ``printed`` are messages of frameworks in the evidence, ``similar`` reports of
-    others, ``defects`` those of the installed packages to show beside the causes, ``sightings`` how many earlier
-    conversations were about the same failure and the day of the last. ``inquiry`` is a question that is no incident.
-    ``recalled``: all stored turns could be read. ``judgement`` is a model's, which decides over the diagnosis of the
-    program.
+    ``supposed`` is what the rules say of a change that the question only supposes, or that helped; ``helped`` is
+    the cause that this confirms. ``proposal`` is the fix of the first cause in the user's own files, ``changes``
+    the difference to the previous answer. ``printed`` are messages of frameworks in the evidence, ``raised`` the
+    code that its tracebacks end in, ``similar`` reports of others, ``defects`` those of the installed packages to
+    show beside the causes, ``sightings`` how many earlier conversations were about the same failure and the day of
+    the last. ``inquiry`` is a question that is no incident. ``recalled``: all stored turns could be read.
+    ``judgement`` is a model's, which decides over the diagnosis of the program.
     """
 
     id: str
@@ -86,6 +88,7 @@ class Draft:
     proposal: Proposal | None = None
     changes: Difference | None = None
     printed: tuple[MessageMatch, ...] = ()
+    raised: tuple[Raised, ...] = ()
     similar: tuple[SimilarThread, ...] = ()
     defects: tuple[DefectMatch, ...] = ()
     runs: ComparedRuns | None = None
@@ -132,10 +135,13 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """The stages over one body of knowledge. ``read`` reads all that is sent, in this process or in another."""
+    """The stages over one body of knowledge. ``read`` reads all that is sent, in this process or in another.
+
+    ``source`` is that of the releases at hand."""
 
     knowledge: Knowledge
     read: Read
+    source: Library | None = None
 
     def draft(self, request: Ask, turns: Sequence[Turn] = ()) -> Draft:
         watch = Stopwatch()
@@ -180,6 +186,7 @@ class Pipeline:
             proposal=self._proposal(diagnosis, context),
             changes=changes,
             printed=() if inquiry is not None else explain(context.evidence),
+            raised=raised_in(context.evidence, self.source) if self.source is not None else (),
             similar=() if quiet else shown(context.similar),
             defects=() if quiet else self._defects(context, diagnosis),
             runs=self._two_runs(runs.works, context) if runs is not None else None,

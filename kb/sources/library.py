@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trainmedic.kb.confined import Confined, Exceeded
 from trainmedic.kb.error_messages import packages
-from trainmedic.kb.errors import InvalidRequest, NotFound
+from trainmedic.kb.errors import InvalidRequest, NotFound, SourceError
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.sources.changes import Function, function_changes, message_changes, option_changes
 from trainmedic.kb.sources.derived import Derived
@@ -51,6 +51,8 @@ class Library:
     def __init__(self, sources: Sources) -> None:
         self.derived = Derived(sources)
         self._sources = sources
+        folder, mode, environments = sources.at_hand()
+        self._here = Sources(folder, mode, environments=environments) if sources.mode == "index" else sources
         self._confined = Confined(KILLED_S)
         self._tree = lru_cache(maxsize=8)(self._opened)
 
@@ -68,7 +70,15 @@ class Library:
 
     def tree(self, package: str, version: str) -> SourceTree:
         """The source of a release, which stays the same for some calls."""
-        return self._tree(canonical(package), str(parsed(version)))
+        return self._tree(canonical(package), str(parsed(version)), self._sources)
+
+    def here(self, package: str, version: str | None) -> SourceTree | None:
+        """The same, by default of what is at hand; None if it would have to be fetched, or cannot be read."""
+        try:
+            version = version or self.at_hand(package)
+            return self._tree(canonical(package), str(parsed(version)), self._here) if version else None
+        except (NotFound, InvalidRequest, SourceError):
+            return None
 
     def at_hand(self, package: str) -> str | None:
         """The version that is read where none is named: what is installed, or the newest stored."""
@@ -139,8 +149,7 @@ class Library:
             parts.append(f"nothing that names {about} changed" if about else "nothing changed")
         return LookedUp(text="\n".join(parts), complete=complete)
 
-    def _opened(self, package: str, version: str) -> SourceTree:
-        sources = self._sources
+    def _opened(self, package: str, version: str, sources: Sources) -> SourceTree:
         return sources.open(package, version) if package in trained_with() else sources.store.open(package, version)
 
 

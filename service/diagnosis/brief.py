@@ -20,6 +20,7 @@ from trainmedic.service.answer.citations import Citations, plain_text
 from trainmedic.service.answer.differential import Reasons
 from trainmedic.service.answer.error_messages import message_view
 from trainmedic.service.answer.horizon import of_draft, sentence
+from trainmedic.service.answer.raised import marked
 from trainmedic.service.answer.run_diff import two_runs_view
 from trainmedic.service.answer.text import split
 from trainmedic.service.answer.views import in_words, settings_used
@@ -175,6 +176,7 @@ def _facts(draft: Draft) -> Texts:
     """What the program knows, the surest first."""
     yield from _of_the_inquiry(draft)
     yield from _of_findings(draft)
+    yield from _of_the_source(draft)
     yield from _of_the_run(draft)
     yield from _of_defects(draft)
     yield from _of_the_log(draft)
@@ -204,6 +206,15 @@ def _of_findings(draft: Draft) -> Texts:
         if finding_weight(finding, context) > 0 and finding.missing:
             needs = "; ".join(item.ask.get(language) for item in finding.missing[:2])
             yield f"check cannot tell: {finding.title.get(language)}. Needs: {needs}", ()
+
+
+def _of_the_source(draft: Draft) -> Texts:
+    """The code that the tracebacks end in, at the user's release."""
+    for each in draft.raised:
+        place = f"{each.code.package} {each.code.version} {each.code.path}:{each.line} {each.code.symbol}"
+        what = f"{each.exception or 'the exception'} is raised" if each.innermost else "what raised was called"
+        when = f" if {each.condition}" if each.condition else ""
+        yield f"source {place}: {what} here{when}\n{marked(each)}", (each.span,)
 
 
 def _of_the_run(draft: Draft) -> Texts:
