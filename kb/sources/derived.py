@@ -22,6 +22,7 @@ from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.tables import Table
 from trainmedic.kb.sources.help import help_texts
 from trainmedic.kb.sources.messages import collected, table
+from trainmedic.kb.sources.names import Names, names_text
 from trainmedic.kb.sources.options import FRAMEWORKS, extract
 from trainmedic.kb.sources.sources import Sources
 from trainmedic.kb.sources.store import write_whole
@@ -75,6 +76,10 @@ class Derived:
         text = self._kept(tree, f"help-{known.framework}", lambda: json.dumps(help_texts(tree, names, owners)), base)
         found: dict[str, dict[str, str]] = json.loads(text)
         return found
+
+    def names(self, tree: SourceTree) -> Names:
+        """The names in the code of a release."""
+        return Names(self._kept(tree, "names", lambda: names_text(tree)))
 
     def messages(self, package: str, version: str, frames: Sequence[str] = ()) -> tuple[MessageTable, ...]:
         """The messages of a release, without those that only single models have; none if it cannot be read.

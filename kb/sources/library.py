@@ -5,10 +5,10 @@ Whoever asks may be a stranger, so that of what is installed only packages that 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from trainmedic.kb.confined import Confined, Exceeded
@@ -45,6 +45,17 @@ class LookedUp:
     complete: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedAt:
+    """A name in the code of a release."""
+
+    name: str
+    package: str
+    version: str
+    path: str
+    line: int
+
+
 class Library:
     """Look-ups in the source that is at hand. All of them raise `NotFound`, `InvalidRequest` and `SourceError`."""
 
@@ -55,6 +66,7 @@ class Library:
         self._here = Sources(folder, mode, environments=environments) if sources.mode == "index" else sources
         self._confined = Confined(KILLED_S)
         self._tree = lru_cache(maxsize=8)(self._opened)
+        self._names = lru_cache(maxsize=8)(self.derived.names)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -88,6 +100,15 @@ class Library:
                 return here.version
         stored = self._sources.store.releases(name)
         return stored[-1].version if stored else None
+
+    def named(self, name: str, versions: Mapping[str, str]) -> NamedAt | None:
+        """Where a name is in the first of these releases that is at hand and has it."""
+        for package, version in versions.items():
+            tree = self.here(package, version)
+            place = self._names(tree).place(name) if tree is not None else None
+            if tree is not None and place is not None:
+                return NamedAt(name=name, package=tree.package, version=tree.version, path=place[0], line=place[1])
+        return None
 
     def grep(self, package: str, version: str, pattern: str, below: str = "") -> LookedUp:
         """The lines that a regular expression matches, in files whose path begins with ``below``."""
@@ -153,6 +174,7 @@ class Library:
         return sources.open(package, version) if package in trained_with() else sources.store.open(package, version)
 
 
+@cache
 def trained_with() -> frozenset[str]:
     """The packages that may be read wherever they are."""
     return frozenset({*packages.names(), *(canonical(each.package) for each in profiles().values() if each.package)})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.every_case import every_case
+from tests.fake_model import hypothesis
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.sources.library import Library
 from trainmedic.kb.sources.sources import Sources
@@ -14,6 +16,9 @@ from trainmedic.kb.sources.tree import tree_of
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.diagnosis.brief import brief_of
+from trainmedic.service.diagnosis.confidence import Calibration
+from trainmedic.service.diagnosis.form import DiagnosisForm
+from trainmedic.service.diagnosis.proof import prove
 from trainmedic.service.dialogue.request import Ask
 
 CODE = """\
@@ -74,3 +79,23 @@ def test_a_model_is_told_of_the_line_from_the_start(advisor: Advisor) -> None:
         "source trl 0.17.0 trl/trainer/grpo_trainer.py:4 GRPOTrainer.prepare: RuntimeError is raised here "
         "if args.num_shards > args.num_groups\n"
     )
+
+
+def test_names_in_the_source_of_the_user_s_release_are_known_and_cited(advisor: Advisor) -> None:
+    draft = advisor.prepare(about())
+    told = hypothesis(
+        title="Too many shards", because="`GRPOTrainer.prepare` compares num_shards with num_zebras.", lines_for=[]
+    )
+    form = DiagnosisForm.model_validate(
+        {"reading": "", "verdict": "cause", "sure": 50, "question": "", "reply": "", "hypotheses": [told]}
+    )
+    judgement = prove(form, brief_of(draft, 4000), draft, advisor.pipeline, Calibration(model="m")).judgement
+    (first,) = judgement.hypotheses
+    assert first.unknown == ("num_zebras",)
+    assert [(each.name, each.version, each.path, each.line) for each in first.named] == [
+        ("GRPOTrainer.prepare", "0.17.0", "trl/trainer/grpo_trainer.py", 2),
+        ("num_shards", "0.17.0", "trl/trainer/grpo_trainer.py", 3),
+    ]
+    assert first.support == "unproven"
+    answer = advisor.compose(replace(draft, judgement=judgement))
+    assert "`num_shards` (trl 0.17.0, `trl/trainer/grpo_trainer.py:3`)" in answer.answer
