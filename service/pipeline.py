@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from types import MappingProxyType
 from typing import Literal
 
@@ -18,9 +19,11 @@ from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.patches import with_patches
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.model.case import Case, Verdict
+from trainmedic.kb.model.environment import SourceChange
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report, Severity
+from trainmedic.kb.sources.compared import on_the_path
 from trainmedic.kb.sources.library import Library
 from trainmedic.kb.sources.raised import Raised, raised_in
 from trainmedic.kb.stopwatch import Stopwatch
@@ -47,6 +50,8 @@ from trainmedic.service.ranking.similar import shown, similar_threads
 
 OF_THE_ANSWER = (Relation.ACKNOWLEDGEMENT, Relation.SOLVED, Relation.ALTERNATIVE, Relation.PLACE)
 """Of messages that are about the answer before."""
+CHANGED = 4
+"""Functions of a traceback whose change since the release that worked is told."""
 CANDIDATES = 40
 """Causes that retrieval hands to ranking."""
 
@@ -65,13 +70,13 @@ class ComparedRuns:
 class Draft:
     """One question with everything that an answer to it says, whoever writes the text.
 
-    ``supposed`` is what the rules say of a change that the question only supposes, or that helped; ``helped`` is
-    the cause that this confirms. ``proposal`` is the fix of the first cause in the user's own files, ``changes``
-    the difference to the previous answer. ``printed`` are messages of frameworks in the evidence, ``raised`` the
-    code that its tracebacks end in, ``similar`` reports of others, ``defects`` those of the installed packages to
-    show beside the causes, ``sightings`` how many earlier conversations were about the same failure and the day of
-    the last. ``inquiry`` is a question that is no incident. ``recalled``: all stored turns could be read.
-    ``judgement`` is a model's, which decides over the diagnosis of the program.
+    ``supposed`` is what the rules say of a change that the question only supposes, or that helped; ``helped`` is the
+    cause that this confirms. ``proposal`` is the fix of the first cause in the user's own files, ``changes`` the
+    difference to the previous answer. ``printed`` are messages of frameworks in the evidence, ``raised`` the code that
+    its tracebacks end in, ``changed_code`` what is new on their path, ``similar`` reports of others, ``defects`` those
+    of the installed packages to show beside the causes, ``sightings`` how many earlier conversations were about the
+    same failure and the day of the last. ``inquiry`` is a question that is no incident. ``recalled``: all stored turns
+    could be read. ``judgement`` is a model's, which decides over the diagnosis of the program.
     """
 
     id: str
@@ -89,6 +94,7 @@ class Draft:
     changes: Difference | None = None
     printed: tuple[MessageMatch, ...] = ()
     raised: tuple[Raised, ...] = ()
+    changed_code: tuple[SourceChange, ...] = ()
     similar: tuple[SimilarThread, ...] = ()
     defects: tuple[DefectMatch, ...] = ()
     runs: ComparedRuns | None = None
@@ -172,6 +178,7 @@ class Pipeline:
             helped = confirmed(message, diagnosis, context.evidence, supposed)
             diagnosis = first_of(diagnosis, helped)
         quiet = inquiry is not None or diagnosis.verdict == "no_fault"
+        compared = self._two_runs(runs.works, context) if runs is not None else None
         draft = Draft(
             id=uuid.uuid4().hex,
             conversation_id=request.conversation_id or uuid.uuid4().hex,
@@ -187,9 +194,10 @@ class Pipeline:
             changes=changes,
             printed=() if inquiry is not None else explain(context.evidence),
             raised=raised_in(context.evidence, self.source) if self.source is not None else (),
+            changed_code=self._changed_code(context.evidence, compared),
             similar=() if quiet else shown(context.similar),
             defects=() if quiet else self._defects(context, diagnosis),
-            runs=self._two_runs(runs.works, context) if runs is not None else None,
+            runs=compared,
             inquiry=inquiry,
         )
         watch.lap("compose")
@@ -288,6 +296,12 @@ class Pipeline:
         }
         known = self.knowledge.defects.of(evidence.versions).all
         return defects_beside(evidence, known, concerning, complains=complaint(context))
+
+    def _changed_code(self, evidence: Evidence, runs: ComparedRuns | None) -> tuple[SourceChange, ...]:
+        good = {**evidence.known_good, **(runs.works.evidence.versions if runs is not None else {})}
+        if self.source is None or not good:
+            return ()
+        return tuple(islice(on_the_path(good, evidence, self.source), CHANGED))
 
     def _two_runs(self, attachments: Sequence[Attachment], context: Context) -> ComparedRuns:
         evidence, works = context.evidence, self.side(attachments)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from trainmedic.kb.audit.lock_comparison import compare
 from trainmedic.kb.engine.facts import version_text, within
 from trainmedic.kb.engine.values import show
 from trainmedic.kb.lazy import regex
@@ -177,6 +178,8 @@ def _facts(draft: Draft) -> Texts:
     yield from _of_the_inquiry(draft)
     yield from _of_findings(draft)
     yield from _of_the_source(draft)
+    yield from _of_changed_code(draft)
+    yield from _of_changed_options(draft)
     yield from _of_the_run(draft)
     yield from _of_defects(draft)
     yield from _of_the_log(draft)
@@ -215,6 +218,24 @@ def _of_the_source(draft: Draft) -> Texts:
         what = f"{each.exception or 'the exception'} is raised" if each.innermost else "what raised was called"
         when = f" if {each.condition}" if each.condition else ""
         yield f"source {place}: {what} here{when}\n{marked(each)}", (each.span,)
+
+
+def _of_changed_code(draft: Draft) -> Texts:
+    """What the functions of the traceback do otherwise than in the release that worked."""
+    for change in draft.changed_code:
+        place = f"{change.package} {change.path}:{change.line} {change.name}"
+        yield f"source {place} changed since the release that worked:\n{change.text}", ()
+
+
+def _of_changed_options(draft: Draft) -> Texts:
+    """What the releases that worked did otherwise with the options in use."""
+    evidence = draft.context.evidence
+    good = {name: fact for name, fact in evidence.known_good.items() if name in evidence.versions}
+    for option in [each for each in compare(good, evidence, ()).options if each.concerns][:MAX_DIFFERENCES]:
+        change = {"removed": "is gone", "renamed": f"is now {option.after}"}.get(
+            option.kind, f"has the default {option.after} instead of {option.before}"
+        )
+        yield f"since the release that worked, option {option.option} of {option.framework} {change}", ()
 
 
 def _of_the_run(draft: Draft) -> Texts:

@@ -17,6 +17,7 @@ from trainmedic.kb.parse.text.intake import decode
 
 if TYPE_CHECKING:
     from trainmedic.kb.sources.derived import Derived
+    from trainmedic.kb.sources.library import Library
     from trainmedic.kb.sources.sources import Sources
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -121,6 +122,13 @@ def sources() -> Sources:
     if mode not in MODES:
         raise InvalidSettings(f"sources is {mode!r}", hint=f"one of {', '.join(MODES)}")
     return sources_in(Path(setting("data_dir") or default_data_dir()), MODES[mode])
+
+
+def library_here() -> Library:
+    """What may be looked up in the source of packages."""
+    from trainmedic.kb.sources.library import Library
+
+    return Library(sources())
 
 
 def read_releases() -> None:

@@ -51,7 +51,7 @@ RESULTS: Mapping[str, tuple[type, str]] = {
     ),
     "check_config": (ReportView, f"findings {_RUN} {_INPUTS} ruleset_version"),
     "audit_packages": (answer.AuditView, f"defects changes packages patch {_INPUTS}"),
-    "diff": (DiffView, "differences curves findings defects"),
+    "diff": (DiffView, "differences source curves findings defects"),
     "explain_message": (answer.MessagesView, "messages"),
     "search_cases": (Hits, "hits kb_version"),
 }
