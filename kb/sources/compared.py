@@ -3,7 +3,7 @@ on the path of the traceback, and where the options in use are read or checked."
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from trainmedic.kb.errors import NotFound, TrainmedicError
@@ -62,7 +62,7 @@ def in_use(evidence: Evidence) -> frozenset[str]:
 
 
 def changes_of(
-    old: SourceTree, new: SourceTree, frames: Sequence[Frame], options: Collection[str]
+    old: SourceTree, new: SourceTree, frames: Sequence[Frame], options: Set[str]
 ) -> tuple[SourceChange, ...]:
     """The most relevant first: the path of the traceback, checks of options in use, functions that read them."""
     found: dict[tuple[str, str, str], SourceChange] = {}
@@ -82,7 +82,7 @@ def _of_frames(old: SourceTree, new: SourceTree, frames: Sequence[Frame]) -> Ite
             yield _code(new, frame.path, frame.symbol, ("traceback",), difference)
 
 
-def _naming(old: SourceTree, new: SourceTree, options: Collection[str]) -> tuple[SourceTree, SourceTree]:
+def _naming(old: SourceTree, new: SourceTree, options: Set[str]) -> tuple[SourceTree, SourceTree]:
     """Both releases with the files that changed and name an option in use, those with the most of them first."""
     sides = changed_alone(old, new)
     counts: dict[str, int] = {}
@@ -97,7 +97,7 @@ def _naming(old: SourceTree, new: SourceTree, options: Collection[str]) -> tuple
     return first, second
 
 
-def _checks(old: SourceTree, new: SourceTree, options: Collection[str]) -> Iterator[SourceChange]:
+def _checks(old: SourceTree, new: SourceTree, options: Set[str]) -> Iterator[SourceChange]:
     """What the failing release says of options in use and the other does not."""
     if not new.files:
         return
@@ -122,7 +122,7 @@ def _checks(old: SourceTree, new: SourceTree, options: Collection[str]) -> Itera
     yield from sorted(found, key=lambda change: change.text.startswith(ends))
 
 
-def _readers(old: SourceTree, new: SourceTree, options: Collection[str]) -> Iterator[SourceChange]:
+def _readers(old: SourceTree, new: SourceTree, options: Set[str]) -> Iterator[SourceChange]:
     """Functions that changed and name options in use; first those where a changed line does."""
     found = []
     for function in function_changes(old, new):

@@ -117,7 +117,7 @@ class Library:
         try:
             found = self._confined.run(_searched, self._sources.at_hand(), tree.package, tree.version, pattern, below)
         except Exceeded:
-            raise InvalidRequest("the search took too long", hint="a simpler pattern, or fewer files") from None
+            raise InvalidRequest("the search could not be finished", hint="a simpler pattern, or fewer files") from None
         head = f"{tree.package} {tree.version}: {_counted(found)}"
         lines = (f"{_place(match)}: {match.text.strip()[:MOST_WIDE]}" for match in found.matches)
         return LookedUp(text="\n".join((head, *lines)), passages=found.matches, complete=found.complete)

@@ -214,9 +214,8 @@ def _has(statement: ast.stmt, line: int) -> bool:
     return statement.lineno <= line <= (statement.end_lineno or line)
 
 
-def _first(node: ast.stmt) -> int:
-    decorators = getattr(node, "decorator_list", ())
-    return min((node.lineno, *(each.lineno for each in decorators)))
+def _first(node: Function | ast.ClassDef) -> int:
+    return min((node.lineno, *(each.lineno for each in node.decorator_list)))
 
 
 def _definitions(body: Sequence[ast.AST]) -> Iterator[Function | ast.ClassDef]:

@@ -74,7 +74,7 @@ def judged(draft: Draft, judgement: Judgement, citations: Citations) -> Sections
         sections += headed("decide", plain("ask", harmless_text(judgement.question)), language)
     details: list[Section] = [*_others(judgement, citations), *_doubts(first, citations), *_details(page, judgement)]
     details += messages_section(draft.printed, draft.knowledge.published, citations, language)
-    details += raised_section(draft.raised, draft.printed, citations)
+    details += raised_section(draft.raised, draft.changed_code, draft.printed, citations)
     details += more_differences
     details += similar_section(draft.similar, language)
     return fold((*sections, *passages.hidden(tuple(details))))

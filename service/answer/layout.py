@@ -374,7 +374,7 @@ def _with_messages(sections: Sections, draft: Draft, citations: Citations) -> Se
     """With what the messages of frameworks say and the code that raised: last if the answer rests on a cause, else
     behind its first words."""
     explained = messages_section(draft.printed, draft.knowledge.published, citations, citations.language)
-    printed = (*explained, *raised_section(draft.raised, draft.printed, citations))
+    printed = (*explained, *raised_section(draft.raised, draft.changed_code, draft.printed, citations))
     if draft.diagnosis.verdict in GROUNDED:
         return fold((*sections, *hidden(printed)))
     at = _first_heading(sections)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmedic.kb.error_messages.explain import MessageMatch
+from trainmedic.kb.fences import fence_around
+from trainmedic.kb.model.environment import SourceChange
 from trainmedic.kb.sources.raised import Raised
 from trainmedic.service.answer.citations import Citations, code
 from trainmedic.service.answer.messages import messages
@@ -14,15 +16,22 @@ MOST_SHOWN = 2
 
 
 def raised_section(
-    raised: Sequence[Raised], printed: Sequence[MessageMatch], citations: Citations
+    raised: Sequence[Raised],
+    changed: Sequence[SourceChange],
+    printed: Sequence[MessageMatch],
+    citations: Citations,
 ) -> tuple[Section, ...]:
-    """The lines around each place whose message is not explained already."""
+    """The lines around each place whose message is not explained already, and what changed on the way there."""
     language = citations.language
     parts, items, markers = [], [], []
     for each in [one for one in raised if not _is_explained(one, printed)][:MOST_SHOWN]:
         markers.append(citations.place(each.span))
         items.append(f"{said(each, language)} [{markers[-1]}]")
-        parts.append(f"{items[-1]}\n\n```python\n{marked(each)}\n```")
+        parts.append(f"{items[-1]}\n\n{_fenced('python', marked(each))}")
+    for change in changed[:MOST_SHOWN]:
+        where, name = code(f"{change.path}:{change.line}"), code(change.name)
+        items.append(messages("raised.changed", language, package=change.package, place=where, function=name))
+        parts.append(f"{items[-1]}\n\n{_fenced('diff', change.text)}")
     if not parts:
         return ()
     heading, body = messages("headings.raised", language), "\n\n".join(parts)
@@ -51,6 +60,11 @@ def marked(each: Raised) -> str:
         f"{'→' if number == each.line else ' '} {number} {line[depth:]}".rstrip()
         for number, line in enumerate(lines, start=each.code.first)
     )
+
+
+def _fenced(kind: str, text: str) -> str:
+    fence = fence_around(text)
+    return f"{fence}{kind}\n{text}\n{fence}"
 
 
 def _is_explained(each: Raised, printed: Sequence[MessageMatch]) -> bool:

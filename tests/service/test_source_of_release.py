@@ -72,6 +72,13 @@ def test_without_that_release_nothing_is_shown(advisor: Advisor, knowledge_advis
     assert raised(knowledge_advisor.ask(about())) == ""
 
 
+def test_what_changed_on_the_way_since_the_release_that_worked_is_shown(advisor: Advisor) -> None:
+    request = about("With trl 0.16.0 it worked, since upgrading to trl 0.17.0 GRPO crashes.")
+    assert "```diff\n@@ -2,4 +2,4 @@" in raised(advisor.ask(request))
+    facts = [fact.text for fact in brief_of(advisor.prepare(request), 4000).facts]
+    assert any("GRPOTrainer.prepare changed since the release that worked:" in text for text in facts)
+
+
 def test_a_model_is_told_of_the_line_from_the_start(advisor: Advisor) -> None:
     facts = [fact.text for fact in brief_of(advisor.prepare(about()), 4000).facts]
     (fact,) = [text for text in facts if text.startswith("source ")]
