@@ -3,6 +3,7 @@ on the path of the traceback, and where the options in use are read or checked."
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
@@ -24,6 +25,8 @@ MOST_LINES = 24
 MOST_FILES = 60
 """Changed files that are looked through for the options in use."""
 _SHORTEST = 4
+_HUNK = regex(r"^(?=@@ )", re.MULTILINE)
+_HEAD = regex(r"@@ -\d+,\d+ \+(\d+),(\d+) @@")
 _WORD = regex(r"[A-Za-z_]\w+")
 
 
@@ -79,7 +82,7 @@ def _of_frames(old: SourceTree, new: SourceTree, frames: Sequence[Frame]) -> Ite
         except NotFound:
             continue
         if difference is not None and difference.text:
-            yield _code(new, frame.path, frame.symbol, ("traceback",), difference)
+            yield _code(new, frame.path, frame.symbol, ("traceback",), difference, near=frame.line)
 
 
 def _naming(old: SourceTree, new: SourceTree, options: Set[str]) -> tuple[SourceTree, SourceTree]:
@@ -133,16 +136,27 @@ def _readers(old: SourceTree, new: SourceTree, options: Set[str]) -> Iterator[So
         touched = options & set(_WORD.findall("\n".join(changed)))
         if named:
             because = (*sorted(touched), *sorted(named - touched))
-            change = _code(new, function.path, function.name, because, difference)
+            change = _code(new, function.path, function.name, because, difference, touched)
             found.append(((-len(touched), -len(named), len(changed), function.path), change))
     found.sort(key=lambda pair: pair[0])
     yield from (change for _, change in found)
 
 
-def _code(tree: SourceTree, path: str, name: str, because: tuple[str, ...], difference: Difference) -> SourceChange:
-    lines = difference.text.splitlines()[2:]
-    cut = (*lines[:MOST_LINES], *((f"… (+{len(lines) - MOST_LINES})",) if len(lines) > MOST_LINES else ()))
+def _code(
+    tree: SourceTree,
+    path: str,
+    name: str,
+    because: tuple[str, ...],
+    difference: Difference,
+    words: Set[str] = frozenset(),
+    near: int = 0,
+) -> SourceChange:
+    """The hunks that name ``words``, or are nearest to the line ``near``, before the others."""
     side = difference.after or difference.before
+    hunks = list(_hunks(difference.text))
+    hunks.sort(key=lambda hunk: (not words & set(_WORD.findall(hunk[1])), abs(hunk[0] - near) if near else 0))
+    lines = [line for _, text in hunks for line in text.split("\n")]
+    cut = (*lines[:MOST_LINES], *((f"… (+{len(lines) - MOST_LINES})",) if len(lines) > MOST_LINES else ()))
     return SourceChange(
         package=tree.package,
         kind="code",
@@ -152,3 +166,11 @@ def _code(tree: SourceTree, path: str, name: str, because: tuple[str, ...], diff
         because=because,
         text="\n".join(cut),
     )
+
+
+def _hunks(text: str) -> Iterator[tuple[int, str]]:
+    """Each with the middle of its lines in the later release."""
+    for part in _HUNK.split(text)[1:]:
+        found = _HEAD.match(part)
+        if found is not None:
+            yield int(found[1]) + int(found[2]) // 2, part.rstrip("\n")

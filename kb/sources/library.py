@@ -47,7 +47,7 @@ class LookedUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedAt:
-    """A name in the code of a release."""
+    """A name in the code of a release. ``path`` is empty where several files define it."""
 
     name: str
     package: str
@@ -66,6 +66,7 @@ class Library:
         self._here = Sources(folder, mode, environments=environments) if sources.mode == "index" else sources
         self._confined = Confined(KILLED_S)
         self._tree = lru_cache(maxsize=8)(self._opened)
+        self._changes = lru_cache(maxsize=4)(_kinds)
         self._names = lru_cache(maxsize=8)(self.derived.names)
 
     @asynccontextmanager
@@ -101,14 +102,44 @@ class Library:
         stored = self._sources.store.releases(name)
         return stored[-1].version if stored else None
 
-    def named(self, name: str, versions: Mapping[str, str]) -> NamedAt | None:
-        """Where a name is in the first of these releases that is at hand and has it."""
+    def named(self, name: str, versions: Mapping[str, str], near: str = "") -> NamedAt | None:
+        """Where these releases have a name: its definition in the first that defines it, else its first use.
+
+        Of several definitions the one in a file with ``near`` in its name is meant; without one it is known, but not
+        where. A member is looked for in its class.
+        """
+        owner, _, last = name.rpartition(".")
+        if owner.rpartition(".")[2][:1].isupper():
+            return self._member(owner.rpartition(".")[2], last, versions, near)
+        used: NamedAt | None = None
         for package, version in versions.items():
             tree = self.here(package, version)
-            place = self._names(tree).place(name) if tree is not None else None
-            if tree is not None and place is not None:
-                return NamedAt(name=name, package=tree.package, version=tree.version, path=place[0], line=place[1])
-        return None
+            if tree is None:
+                continue
+            names = self._names(tree)
+            places = names.places(name)
+            if not places.at and last != name:
+                places = names.places(last)
+            if not places.at:
+                continue
+            meant = [each for each in places.at if near and near in each[0].rpartition("/")[2]] or places.at
+            path, line = meant[0] if len(meant) == 1 else ("", 0)
+            found = NamedAt(name=name, package=tree.package, version=tree.version, path=path, line=line)
+            if places.defined:
+                return found
+            used = used or found
+        return used
+
+    def _member(self, owner: str, last: str, versions: Mapping[str, str], near: str) -> NamedAt | None:
+        found = self.named(owner, versions, near)
+        tree = self.here(found.package, found.version) if found is not None else None
+        if found is None or tree is None or not found.path:
+            return found
+        try:
+            line = symbol(tree, found.path, f"{owner}.{last}").first
+        except NotFound:  # it may be inherited
+            return self.named(last, versions, near) and found
+        return replace(found, name=f"{owner}.{last}", line=line)
 
     def grep(self, package: str, version: str, pattern: str, below: str = "") -> LookedUp:
         """The lines that a regular expression matches, in files whose path begins with ``below``."""
@@ -157,9 +188,8 @@ class Library:
     def changes(self, package: str, before: str, after: str, about: str = "") -> LookedUp:
         """Options, defaults, messages and functions that changed; only those that name ``about``, if it is given."""
         old, new = self.tree(package, before), self.tree(package, after)
-        kinds = (*_options(old, new), *_messages(old, new), _functions(old, new))
         parts, complete = [f"{old.package} {old.version} → {new.version}"], True
-        for title, lines in kinds:
+        for title, lines in self._changes(old, new):
             named = [line[:MOST_WIDE] for line in lines if about.casefold() in line.casefold()]
             if named:
                 more = len(named) - MOST_LISTED
@@ -256,6 +286,10 @@ def _searched(
 
 
 Listed = tuple[str, Sequence[str]]
+
+
+def _kinds(old: SourceTree, new: SourceTree) -> tuple[Listed, ...]:
+    return (*_options(old, new), *_messages(old, new), _functions(old, new))
 
 
 def _options(old: SourceTree, new: SourceTree) -> Iterator[Listed]:

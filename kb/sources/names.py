@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from trainmedic.kb.error_messages import packages
 from trainmedic.kb.lazy import regex
@@ -20,6 +21,15 @@ _DEFINED = regex(
     r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(?P<name>\w+)|^[ \t]{0,4}(?P<text>\w+)[ \t]*(?::|=(?!=))", re.MULTILINE
 )
 _SHORTEST = 3
+MOST_DEFINED = 60
+"""Files that define one name."""
+
+
+class Places(NamedTuple):
+    """One for each file, those near the top of the package first."""
+
+    defined: bool
+    at: tuple[tuple[str, int], ...]
 
 
 class Names:
@@ -30,22 +40,19 @@ class Names:
         self._text = separator + rest
         self._files: list[str] = json.loads(head)
 
-    def place(self, name: str) -> tuple[str, int] | None:
-        """File and line of a name, of a dotted one those of its last part; the first line of a module or file."""
+    def places(self, name: str) -> Places:
+        """Where a name is defined, or its first use; a dotted module and the name of a file at their first line."""
         name = name.lstrip("-")
         if (path := self._module(name)) is not None:
-            return path, 1
-        first, dot, last = name.rpartition(".")
-        owner = first.rpartition(".")[2]
-        if dot and owner[:1].isupper() and self._found(owner) is None:
-            return None
-        return self._found(last) or self._found(last.replace("-", "_"))
+            return Places(True, ((path, 1),))
+        return self._found(name) or self._found(name.replace("-", "_")) or Places(False, ())
 
-    def _found(self, name: str) -> tuple[str, int] | None:
+    def _found(self, name: str) -> Places | None:
         if not _PLAIN.fullmatch(name) or (at := self._text.find(f"\n{name} ")) < 0:
             return None
-        _, file, line = self._text[at + 1 : self._text.index("\n", at + 1)].split(" ")
-        return self._files[int(file)], int(line)
+        _, kind, *places = self._text[at + 1 : self._text.index("\n", at + 1)].split(" ")
+        pairs = (place.split(":") for place in places)
+        return Places(kind == "d", tuple((self._files[int(file)], int(line)) for file, line in pairs))
 
     def _module(self, name: str) -> str | None:
         """The file of a dotted module, or of the end of a path."""
@@ -60,20 +67,26 @@ def names_text(tree: SourceTree) -> str:
     """The names of a release, without those that only code of single models has."""
     files = sorted(filter(_is_of(tree), tree.paths()), key=lambda path: (path.count("/"), path))
     used: dict[str, tuple[int, int]] = {}
-    defined: dict[str, tuple[int, int]] = {}
+    defined: dict[str, dict[int, int]] = {}
     for number, path in enumerate(files):
         text = tree.text(path)
-        for found, where in ((defined, _DEFINED.finditer(text)), (used, _TOKEN.finditer(text))):
-            at = line = 0
-            for name, start in _named(where):
-                if name not in found:
-                    line += text.count("\n", at, start)
-                    at = start
-                    found[name] = (number, line + 1)
-    places = used | {name: place for name, place in defined.items() if name in used}
-    return "\n".join(
-        (json.dumps(files), *(f"{name} {file} {line}" for name, (file, line) in sorted(places.items())), "")
+        at = line = 0
+        for name, start in _named(_TOKEN.finditer(text)):
+            if name not in used:
+                line, at = line + text.count("\n", at, start), start
+                used[name] = (number, line + 1)
+        at = line = 0
+        for name, start in _named(_DEFINED.finditer(text)):
+            line, at = line + text.count("\n", at, start), start
+            if len(places := defined.setdefault(name, {})) <= MOST_DEFINED:
+                places.setdefault(number, line + 1)
+    lines = (
+        f"{name} d {' '.join(f'{file}:{line}' for file, line in defined[name].items())}"
+        if name in defined
+        else f"{name} u {used[name][0]}:{used[name][1]}"
+        for name in sorted(used)
     )
+    return "\n".join((json.dumps(files), *lines, ""))
 
 
 def _named(matches: Iterator[re.Match[str]]) -> Iterator[tuple[str, int]]:

@@ -27,7 +27,7 @@ def raised_section(
     for each in [one for one in raised if not _is_explained(one, printed)][:MOST_SHOWN]:
         markers.append(citations.place(each.span))
         items.append(f"{said(each, language)} [{markers[-1]}]")
-        parts.append(f"{items[-1]}\n\n{_fenced('python', marked(each))}")
+        parts.append(f"{items[-1]}:\n\n{_fenced('python', marked(each))}")
     for change in changed[:MOST_SHOWN]:
         where, name = code(f"{change.path}:{change.line}"), code(change.name)
         items.append(messages("raised.changed", language, package=change.package, place=where, function=name))

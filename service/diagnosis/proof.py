@@ -75,6 +75,8 @@ class _Prover:
         sources = draft.context.evidence.sources
         self.identities = identities_in(draft)
         self.source, self.releases = pipeline.source, _releases(draft.context.evidence)
+        algorithm = draft.context.evidence.run.algorithm
+        self.near = algorithm.value if algorithm is not None else ""
         self.known = "\n".join((brief.text, *(source.text for source in sources))).casefold()
         self.objections: list[str] = []
 
@@ -107,7 +109,7 @@ class _Prover:
             trial=trial,
             refused=refused,
             unknown=tuple(dict.fromkeys(unknown)),
-            named=tuple(place for place in places.values() if place is not None)[:MOST_NAMED],
+            named=tuple(place for place in places.values() if place is not None and place.path)[:MOST_NAMED],
         )
         return replace(hypothesis, support=self._support(hypothesis))
 
@@ -208,7 +210,7 @@ class _Prover:
         """Where the user's releases have a name."""
         if self.source is None or not name.lstrip("-")[:1].isalpha():
             return None
-        return self.source.named(name, self.releases)
+        return self.source.named(name, self.releases, self.near)
 
     def _is_known(self, name: str) -> bool:
         return occurs(name, self.known) or is_option(name.lstrip("-"))
