@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import MappingProxyType
@@ -18,6 +19,7 @@ from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.patches import with_patches
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
+from trainmedic.kb.errors import SourceError
 from trainmedic.kb.model.case import Case, Verdict
 from trainmedic.kb.model.environment import SourceChange
 from trainmedic.kb.model.evidence import Evidence, Read
@@ -50,7 +52,7 @@ from trainmedic.service.ranking.similar import shown, similar_threads
 
 OF_THE_ANSWER = (Relation.ACKNOWLEDGEMENT, Relation.SOLVED, Relation.ALTERNATIVE, Relation.PLACE)
 """Of messages that are about the answer before."""
-CHANGED = 4
+CHANGED = 2
 """Functions of a traceback whose change since the release that worked is told."""
 CANDIDATES = 40
 """Causes that retrieval hands to ranking."""
@@ -193,7 +195,7 @@ class Pipeline:
             proposal=self._proposal(diagnosis, context),
             changes=changes,
             printed=() if inquiry is not None else explain(context.evidence),
-            raised=raised_in(context.evidence, self.source) if self.source is not None else (),
+            raised=self._raised(context.evidence),
             changed_code=self._changed_code(context.evidence, compared),
             similar=() if quiet else shown(context.similar),
             defects=() if quiet else self._defects(context, diagnosis),
@@ -297,11 +299,18 @@ class Pipeline:
         known = self.knowledge.defects.of(evidence.versions).all
         return defects_beside(evidence, known, concerning, complains=complaint(context))
 
+    def _raised(self, evidence: Evidence) -> tuple[Raised, ...]:
+        with suppress(SourceError):  # a file that was damaged or changed costs this, not the answer
+            return raised_in(evidence, self.source) if self.source is not None else ()
+        return ()
+
     def _changed_code(self, evidence: Evidence, runs: ComparedRuns | None) -> tuple[SourceChange, ...]:
         good = {**evidence.known_good, **(runs.works.evidence.versions if runs is not None else {})}
         if self.source is None or not good:
             return ()
-        return tuple(islice(on_the_path(good, evidence, self.source), CHANGED))
+        with suppress(SourceError):
+            return tuple(islice(on_the_path(good, evidence, self.source), CHANGED))
+        return ()
 
     def _two_runs(self, attachments: Sequence[Attachment], context: Context) -> ComparedRuns:
         evidence, works = context.evidence, self.side(attachments)

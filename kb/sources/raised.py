@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import pairwise
 
 from trainmedic.kb.error_messages import packages
+from trainmedic.kb.errors import SourceError
 from trainmedic.kb.model.evidence import Evidence, Traceback
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.sources.library import Library
@@ -79,8 +81,8 @@ def frames_in(evidence: Evidence, library: Library) -> tuple[Frame, ...]:
 def frames_of(trace: Traceback, evidence: Evidence, library: Library) -> Iterator[tuple[int, Frame]]:
     """The frames that are in a package at hand, innermost first, each with how many were inside of it.
 
-    A frame counts if the function at its line has the name that the traceback gives, and if either the user said which
-    release it is or the traceback shows that very line.
+    A frame counts if the function at its line has the name that the traceback gives, and if the traceback shows that
+    very line, or shows none and the user said which release it is.
     """
     shown = _text_of(trace, evidence)
     for number, text in enumerate(reversed(trace.frames)):
@@ -92,11 +94,15 @@ def frames_of(trace: Traceback, evidence: Evidence, library: Library) -> Iterato
             tree = library.here(name, version)
             if tree is None or inner not in tree or not line.isdecimal():
                 continue
-            frame = _frame(tree, name, inner, int(line), trace.span)
+            try:
+                frame = _frame(tree, name, inner, int(line), trace.span)
+            except SourceError:
+                continue
             named = "" if function == "<module>" else function.rpartition(".")[2]
             if frame is None or (frame.symbol.rpartition(".")[2] != named and not named.startswith("<")):
                 continue
-            if version is not None or _is_shown(frame, shown):
+            line_shown = _shown(frame, path, shown)
+            if line_shown if line_shown is not None else version is not None:
                 yield number, frame
                 break
 
@@ -180,9 +186,12 @@ def _frame(tree: SourceTree, package: str, path: str, line: int, span: Span) -> 
     return Frame(package=package, tree=tree, path=path, line=line, symbol=symbol, span=span)
 
 
-def _is_shown(frame: Frame, shown: Sequence[str]) -> bool:
+def _shown(frame: Frame, path: str, lines: Sequence[str]) -> bool | None:
+    """Whether the line below the frame in the traceback is that of the release; None if there is none."""
+    head = f'{path.rpartition("/")[2]}", line {frame.line},'
+    below = [after for line, after in pairwise(lines) if head in line and 'File "' not in after]
     code = frame.tree.text(frame.path).split("\n")[frame.line - 1].strip()
-    return len(code) >= _LEAST_CODE and any(line.endswith(code) for line in shown)
+    return any(line.endswith(code) for line in below) if below and len(code) >= _LEAST_CODE else None
 
 
 def _text_of(trace: Traceback, evidence: Evidence) -> Sequence[str]:
@@ -205,7 +214,7 @@ def _modules() -> Mapping[str, str]:
     return {packages.package(name).module: name for name in packages.names()}
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def _module(text: str) -> ast.Module:
     return module_of(text)
 

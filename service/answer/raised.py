@@ -13,6 +13,7 @@ from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Section
 
 MOST_SHOWN = 2
+MOST_WIDE = 160
 
 
 def raised_section(
@@ -57,7 +58,7 @@ def marked(each: Raised) -> str:
     lines = each.code.text.split("\n")
     depth = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
     return "\n".join(
-        f"{'→' if number == each.line else ' '} {number} {line[depth:]}".rstrip()
+        f"{'→' if number == each.line else ' '} {number} {line[depth : depth + MOST_WIDE]}".rstrip()
         for number, line in enumerate(lines, start=each.code.first)
     )
 

@@ -43,6 +43,7 @@ CANDIDATES = 20
 CAUSE_WORDS, FIX_WORDS = 70, 45
 MAX_FACTS = 60
 MAX_DIFFERENCES = 15
+MAX_RAISED = 2
 BYTES_PER_TOKEN = 3
 """A cautious estimate: Chinese has about three bytes a token, English four."""
 
@@ -213,7 +214,7 @@ def _of_findings(draft: Draft) -> Texts:
 
 def _of_the_source(draft: Draft) -> Texts:
     """The code that the tracebacks end in, at the user's release."""
-    for each in draft.raised:
+    for each in draft.raised[:MAX_RAISED]:
         place = f"{each.code.package} {each.code.version} {each.code.path}:{each.line} {each.code.symbol}"
         what = f"{each.exception or 'the exception'} is raised" if each.innermost else "what raised was called"
         when = f" if {each.condition}" if each.condition else ""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from trainmedic.kb.engine.edits import Document
 from trainmedic.kb.error_messages import packages
+from trainmedic.kb.errors import SourceError
 from trainmedic.kb.frameworks.catalogue import is_option
 from trainmedic.kb.identities import mask_identities
 from trainmedic.kb.lazy import regex
@@ -210,7 +211,10 @@ class _Prover:
         """Where the user's releases have a name."""
         if self.source is None or not name.lstrip("-")[:1].isalpha():
             return None
-        return self.source.named(name, self.releases, self.near)
+        try:
+            return self.source.named(name, self.releases, self.near)
+        except SourceError:
+            return None
 
     def _is_known(self, name: str) -> bool:
         return occurs(name, self.known) or is_option(name.lstrip("-"))

@@ -14,6 +14,7 @@ from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Source, Span
 from trainmedic.kb.sources.library import Library, LookedUp
+from trainmedic.kb.sources.selection import canonical
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.citations import plain_text
 from trainmedic.service.answer.text import split
@@ -183,7 +184,7 @@ class Toolbox:
 
     def _release(self, package: str, version: str | None) -> str:
         """The one named, the user's own, or what is at hand. Raises `NotFound`."""
-        pasted = self.draft.context.evidence.versions.get(package)
+        pasted = self.draft.context.evidence.versions.get(canonical(package))
         release = version or (pasted.exact if pasted else None) or self._source_at_hand.at_hand(package)
         if release is None:
             raise NotFound(f"the user's version of {plain(package)} is not known, and none is at hand")

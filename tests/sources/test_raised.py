@@ -71,6 +71,7 @@ def test_the_line_is_found_with_its_condition(library: Library, packages: str) -
     ("change", "packages"),
     [
         ({"line": 7}, ""),  # another text than the traceback shows
+        ({"code": "raise ValueError(args.other)"}, "trl==0.16.0\n"),
         ({"function": "train"}, "trl==0.16.0\n"),  # another function
         ({"line": 999}, "trl==0.16.0\n"),
         ({}, "trl==0.15.0\n"),  # not at hand
@@ -78,6 +79,12 @@ def test_the_line_is_found_with_its_condition(library: Library, packages: str) -
 )
 def test_code_of_another_release_is_not_shown(library: Library, change: dict[str, object], packages: str) -> None:
     assert raised(library, LOG.format(**{**RAISE, **change}), packages) == ()
+
+
+def test_a_traceback_without_code_is_that_of_the_release_that_was_pasted(library: Library) -> None:
+    log = LOG.format(**RAISE).replace("    raise ValueError(args.num_generations)\n", "")
+    assert [each.line for each in raised(library, log, "trl==0.16.0\n")] == [10]
+    assert raised(library, log) == ()
 
 
 def test_what_called_code_that_is_not_at_hand_is_said_so(library: Library) -> None:
