@@ -189,7 +189,8 @@ def _frame(tree: SourceTree, package: str, path: str, line: int, span: Span) -> 
 def _shown(frame: Frame, path: str, lines: Sequence[str]) -> bool | None:
     """Whether the line below the frame in the traceback is that of the release; None if there is none."""
     head = f'{path.rpartition("/")[2]}", line {frame.line},'
-    below = [after for line, after in pairwise(lines) if head in line and 'File "' not in after]
+    frames = ((line.find('File "'), after) for line, after in pairwise(lines) if head in line)
+    below = [after for at, after in frames if after[at : at + 2] == "  "]  # code is indented more than its frame
     code = frame.tree.text(frame.path).split("\n")[frame.line - 1].strip()
     return any(line.endswith(code) for line in below) if below and len(code) >= _LEAST_CODE else None
 
