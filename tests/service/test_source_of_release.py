@@ -106,3 +106,12 @@ def test_names_in_the_source_of_the_user_s_release_are_known_and_cited(advisor: 
     assert first.support == "unproven"
     answer = advisor.compose(replace(draft, judgement=judgement))
     assert "`num_shards` (trl 0.17.0, `trl/trainer/grpo_trainer.py:3`)" in answer.answer
+
+
+def test_audit_and_diff_of_a_service_say_which_code_changed(advisor: Advisor) -> None:
+    bad, good = about().attachments, (Attachment(name="requirements.txt", content="trl==0.16.0\n"),)
+    compare = advisor.audit(bad, good=good).compare
+    assert compare is not None
+    for source in (compare.source, advisor.diff(good, bad).source):
+        (found,) = source
+        assert [(each.name, each.because) for each in found.changes] == [("GRPOTrainer.prepare", ("traceback",))]
