@@ -14,6 +14,8 @@ from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.model.report_view import ReportView
+from trainmedic.kb.sources.compared import compared
+from trainmedic.kb.sources.library import Library
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.service.answer.assemble import Asked, assemble
 from trainmedic.service.answer.audit import audited
@@ -39,11 +41,15 @@ class Advisor:
     The knowledge may be renewed at any moment. Whoever makes several calls for one answer makes them on a `snapshot`.
     """
 
-    def __init__(self, knowledge: Knowledge, read: Read, memory: Memory | None = None) -> None:
+    def __init__(
+        self, knowledge: Knowledge, read: Read, memory: Memory | None = None, source: Library | None = None
+    ) -> None:
         """``read`` reads all that is sent: whoever composes the service says in which process.
 
-        Conversations go on from ``memory``; without one, nothing is remembered.
+        Conversations go on from ``memory``; without one, nothing is remembered. ``source`` is that of the releases at
+        hand; without it, none is.
         """
+        self.source = source
         self.knowledge = knowledge
         self.read = read
         self.memory = memory or Memory()
@@ -52,7 +58,7 @@ class Advisor:
 
     @property
     def pipeline(self) -> Pipeline:
-        return Pipeline(self.knowledge, self.read)
+        return Pipeline(self.knowledge, self.read, self.source)
 
     def snapshot(self) -> Advisor:
         """This advisor with the knowledge of now, whatever `renew` does later."""
@@ -119,13 +125,16 @@ class Advisor:
         evidence = self.read(question, safely_named(attachments))
         versions = self.read("", safely_named(good)).versions if good else None
         defects = self.knowledge.defects.of(evidence.versions)
-        return audited(evidence, defects, language, with_possible=with_possible, good=versions)[0]
+        source = compared(versions, evidence, self.source) if versions and self.source is not None else ()
+        return audited(evidence, defects, language, with_possible=with_possible, good=versions, source=source)[0]
 
     def diff(self, good: Sequence[Attachment], bad: Sequence[Attachment], language: str = "en") -> DiffView:
         """A failing run against one that works. Nothing is stored."""
         pipeline = self.pipeline
         works, fails = (pipeline.side(attachments) for attachments in (good, bad))
-        return diff_view(works, fails, pipeline.knowledge.mechanisms.mechanisms, language)
+        known = works.evidence.versions
+        source = compared(known, fails.evidence, self.source) if self.source is not None else ()
+        return diff_view(works, fails, pipeline.knowledge.mechanisms.mechanisms, language, source)
 
     def explain(self, text: str, attachments: Sequence[Attachment] = (), language: str = "en") -> MessagesView:
         """What the error messages in a text and in files say; nothing is stored."""

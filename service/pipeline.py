@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from types import MappingProxyType
 from typing import Literal
 
@@ -17,10 +19,15 @@ from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.patches import with_patches
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
+from trainmedic.kb.errors import SourceError
 from trainmedic.kb.model.case import Case, Verdict
+from trainmedic.kb.model.environment import SourceChange
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report, Severity
+from trainmedic.kb.sources.compared import on_the_path
+from trainmedic.kb.sources.library import Library
+from trainmedic.kb.sources.raised import Raised, raised_in
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.kb.threads.thread import SimilarThread
 from trainmedic.service.dialogue.conversation import Message, message_of
@@ -46,6 +53,8 @@ from trainmedic.service.ranking.similar import shown, similar_threads
 
 OF_THE_ANSWER = (Relation.ACKNOWLEDGEMENT, Relation.SOLVED, Relation.ALTERNATIVE, Relation.PLACE)
 """Of messages that are about the answer before."""
+CHANGED = 2
+"""Functions of a traceback whose change since the release that worked is told."""
 CANDIDATES = 40
 """Causes that retrieval hands to ranking."""
 
@@ -70,10 +79,11 @@ class Draft:
 
     ``supposed`` is what the rules say of a change that the question only supposes, or that helped; ``helped`` is the
     cause that this confirms. ``proposal`` is the fix of the first cause in the user's own files, ``changes`` the
-    difference to the previous answer. ``printed`` are messages of frameworks in the evidence, ``similar`` reports of
-    others, ``defects`` those of the installed packages to show beside the causes, ``sightings`` how many earlier
-    conversations were about the same failure and the day of the last. ``inquiry`` is a question that is no incident.
-    ``recalled``: all stored turns could be read. ``judgement`` is a model's, which decides over the diagnosis of the
+    difference to the previous answer. ``printed`` are messages of frameworks in the evidence, ``raised`` the code that
+    its tracebacks end in, ``changed_code`` what is new on their path, ``similar`` reports of others, ``defects`` those
+    of the installed packages to show beside the causes, ``sightings`` how many earlier conversations were about the
+    same failure and the day of the last. ``inquiry`` is a question that is no incident. ``recalled``: all stored turns
+    could be read. ``judgement`` is a model's, which decides over the diagnosis of the
     program; ``elector`` is the name of a model that only weighed the program's causes.
     """
 
@@ -91,6 +101,8 @@ class Draft:
     proposal: Proposal | None = None
     changes: Difference | None = None
     printed: tuple[MessageMatch, ...] = ()
+    raised: tuple[Raised, ...] = ()
+    changed_code: tuple[SourceChange, ...] = ()
     similar: tuple[SimilarThread, ...] = ()
     defects: tuple[DefectMatch, ...] = ()
     runs: ComparedRuns | None = None
@@ -138,10 +150,13 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """The stages over one body of knowledge. ``read`` reads all that is sent, in this process or in another."""
+    """The stages over one body of knowledge. ``read`` reads all that is sent, in this process or in another.
+
+    ``source`` is that of the releases at hand."""
 
     knowledge: Knowledge
     read: Read
+    source: Library | None = None
 
     def draft(self, request: Ask, turns: Sequence[Turn] = ()) -> Draft:
         watch = Stopwatch()
@@ -172,6 +187,7 @@ class Pipeline:
             helped = confirmed(message, diagnosis, context.evidence, supposed)
             diagnosis = first_of(diagnosis, helped)
         quiet = inquiry is not None or diagnosis.verdict == "no_fault"
+        compared = self._two_runs(runs.works, context) if runs is not None else None
         draft = Draft(
             id=uuid.uuid4().hex,
             conversation_id=request.conversation_id or uuid.uuid4().hex,
@@ -186,9 +202,11 @@ class Pipeline:
             proposal=self._proposal(diagnosis, context),
             changes=changes,
             printed=() if inquiry is not None else explain(context.evidence),
+            raised=self._raised(context.evidence),
+            changed_code=self._changed_code(context.evidence, compared),
             similar=() if quiet else shown(context.similar),
             defects=() if quiet else self._defects(context, diagnosis),
-            runs=self._two_runs(runs.works, context) if runs is not None else None,
+            runs=compared,
             inquiry=inquiry,
         )
         watch.lap("compose")
@@ -302,6 +320,19 @@ class Pipeline:
         }
         known = self.knowledge.defects.of(evidence.versions).all
         return defects_beside(evidence, known, concerning, complains=complaint(context))
+
+    def _raised(self, evidence: Evidence) -> tuple[Raised, ...]:
+        with suppress(SourceError):  # a file that was damaged or changed costs this, not the answer
+            return raised_in(evidence, self.source) if self.source is not None else ()
+        return ()
+
+    def _changed_code(self, evidence: Evidence, runs: ComparedRuns | None) -> tuple[SourceChange, ...]:
+        good = {**evidence.known_good, **(runs.works.evidence.versions if runs is not None else {})}
+        if self.source is None or not good:
+            return ()
+        with suppress(SourceError):
+            return tuple(islice(on_the_path(good, evidence, self.source), CHANGED))
+        return ()
 
     def _two_runs(self, attachments: Sequence[Attachment], context: Context) -> ComparedRuns:
         evidence, works = context.evidence, self.side(attachments)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from trainmedic.kb import plugins
 from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.sources.library import Library
 from trainmedic.service.access.audit_log import AuditLog
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
@@ -22,6 +23,7 @@ from trainmedic.service.storage.memory import Memory, Observer
 from trainmedic.service.storage.silence import patience
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.loading import load_knowledge
+from trainmedic.ui.releases import learning, sources_in
 from trainmedic.ui.reload import Reloader, state_of
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ def build_advisor(
     database: Engine | None = None,
     embedder: Embedder | None = None,
     read: Read = parse,
+    source: Library | None = None,
 ) -> Advisor:
     """The advisor of the settings, with its history in ``database`` if that is open already, and so its ``embedder``.
 
@@ -64,12 +67,13 @@ def build_advisor(
     from trainmedic.service.dialogue.reading import ReadOnce
 
     knowledge = load_knowledge(settings, embedder, at_once=at_once)
+    source = source or Library(sources_in(settings.data_dir, settings.sources))
     history = None
     if with_history and settings.history_days > 0:
         history = History(database or database_of(settings))
         with patience():
             history.forget(timedelta(days=settings.history_days))
-    return Advisor(knowledge, ReadOnce(read), Memory(history, observers))
+    return Advisor(knowledge, ReadOnce(read), Memory(history, observers), source)
 
 
 def database_of(settings: Settings) -> Engine:
@@ -132,7 +136,11 @@ def build_service(
     if model is not None:
         background.append(partial(serving, model))
     before = state_of(settings)
-    advisor = build_advisor(settings, observers=observers, at_once=True, database=database, read=reading.read)
+    source = Library(sources_in(settings.data_dir, settings.sources))
+    source.derived.attach()
+    background.append(source.running)
+    read = learning(reading.read)
+    advisor = build_advisor(settings, observers=observers, at_once=True, database=database, read=read, source=source)
     reloader = Reloader(settings, advisor, seen=before)
     background.append(reloader.running)
     history = advisor.memory.history

@@ -11,6 +11,8 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Edit
 from trainmedic.kb.pages.defect import load_defects
 from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.sources.compared import compared
+from trainmedic.kb.sources.library import Library
 from trainmedic.service.answer.audit import audited
 from trainmedic.service.answer.schema import AuditView
 from trainmedic.ui.checking import attachment_of
@@ -51,12 +53,17 @@ def examine(
     folders: Sequence[Path],
     *,
     with_possible: bool = False,
+    library: Library | None = None,
 ) -> tuple[AuditView, tuple[Edit, ...]]:
-    """The audit, and its changes as edits of the requirement files. ``folders`` hold further lists of defects."""
+    """The audit, and its changes as edits of the requirement files. ``folders`` hold further lists of defects.
+
+    ``library`` is the source of packages, for what changed in their code.
+    """
     evidence = parse(question, tuple(attachments))
     versions = parse("", tuple(good)).versions if good else None
     defects = load_defects(evidence.versions.keys(), folders)
-    return audited(evidence, defects, language, with_possible=with_possible, good=versions)
+    source = compared(versions, evidence, library) if versions and library is not None else ()
+    return audited(evidence, defects, language, with_possible=with_possible, good=versions, source=source)
 
 
 def installed_packages() -> Attachment:

@@ -10,6 +10,8 @@ from trainmedic.kb.comparison.run_diff import side_of
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.defect import load_defects
 from trainmedic.kb.pages.mechanism import load_mechanisms
+from trainmedic.kb.sources.compared import compared
+from trainmedic.kb.sources.library import Library
 from trainmedic.service.answer.run_diff import diff_view
 from trainmedic.service.answer.schema import DiffView
 from trainmedic.ui.checking import attachment_of
@@ -33,7 +35,14 @@ def diff(
     return examine(sides[0], sides[1], language, pages)
 
 
-def examine(good: Sequence[Attachment], bad: Sequence[Attachment], language: str, folders: Sequence[Path]) -> DiffView:
+def examine(
+    good: Sequence[Attachment],
+    bad: Sequence[Attachment],
+    language: str,
+    folders: Sequence[Path],
+    library: Library | None = None,
+) -> DiffView:
+    """``library`` is the source of packages, for what changed in their code."""
     (works, passed), (fails, failed) = examine_run(good, folders), examine_run(bad, folders)
     defects = load_defects({*works.versions, *fails.versions}, folders)
     return diff_view(
@@ -41,4 +50,5 @@ def examine(good: Sequence[Attachment], bad: Sequence[Attachment], language: str
         side_of(fails, failed, defects),
         load_mechanisms(folders).mechanisms,
         language,
+        compared(works.versions, fails, library) if library is not None else (),
     )

@@ -32,3 +32,32 @@ class OptionChange:
     before: object = None
     after: object = None
     concerns: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceChange:
+    """What the code of a release does otherwise than that of the one that works.
+
+    ``kind``: ``check`` (a message with its condition that only the failing release has) or ``code`` (``text`` is the
+    difference of a function). ``because``: ``traceback`` where the failure went through it, else the options in use
+    that it names. ``line`` is that of the failing release, or of the other where that no longer has it.
+    """
+
+    package: str
+    kind: str
+    path: str
+    line: int
+    name: str
+    because: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceComparison:
+    """The code of a package in both set-ups, what matters most first. ``read`` is false if a release is not at hand."""
+
+    package: str
+    good: str
+    bad: str
+    read: bool = True
+    changes: tuple[SourceChange, ...] = ()

@@ -21,6 +21,7 @@ from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.tables import Table
 from trainmedic.kb.sources.help import help_texts
 from trainmedic.kb.sources.messages import collected, is_of_model, table
+from trainmedic.kb.sources.names import Names, names_text
 from trainmedic.kb.sources.options import FRAMEWORKS, extract
 from trainmedic.kb.sources.sources import Sources
 from trainmedic.kb.sources.store import write_whole
@@ -76,6 +77,10 @@ class Derived:
         }
         owners = {owner for group in known.owner_sets for owner in group}
         return help_texts(replace(tree, files=files), (key,), owners).get(key, {})
+
+    def names(self, tree: SourceTree) -> Names:
+        """The names in the code of a release."""
+        return Names(self._kept(tree, "names", lambda: names_text(tree)))
 
     def messages(self, package: str, version: str, frames: Sequence[str] = ()) -> tuple[MessageTable, ...]:
         """The messages of a release, without those that only single models have; none if it cannot be read.

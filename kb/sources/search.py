@@ -22,6 +22,7 @@ _LONGEST_LINE = 300
 _LONGEST_PATTERN = 300
 _MOST_WILDCARDS = 2
 _WILDCARD = regex(r"\.[*+]")
+_SPECIAL = regex(r"\\.[*+?]?|\.[*+?]?|[\^$]", re.DOTALL)
 _TOKEN = regex(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(|\)|[*+|]|\{\d*,\d*\}", re.DOTALL)
 
 
@@ -63,12 +64,16 @@ def find(tree: SourceTree, pattern: str, *, below: str = "", most: int = 50, sec
 
     Patterns that take exponential time are refused; one line may still take long, so a service searches confined.
     """
-    wanted = _compiled(pattern)
+    wanted = compiled(pattern)
     end, matches = time.monotonic() + seconds, list[Lines]()
-    for path in tree.paths():
+    needed = _needed(pattern)
+    for path in sorted(tree.paths(), key=lambda path: ("/models/" in path, path)):  # shared code first
         if not path.startswith(below):
             continue
-        for number, line in enumerate(_split(tree.text(path)), start=1):
+        if time.monotonic() > end:
+            return Found(matches=tuple(matches), complete=False)
+        text = tree.text(path)
+        for number, line in enumerate(_split(text) if needed in text else (), start=1):
             if time.monotonic() > end:
                 return Found(matches=tuple(matches), complete=False)
             if not wanted.search(line[:_LONGEST_LINE]):
@@ -157,7 +162,8 @@ def _lines(tree: SourceTree, path: str, first: int, text: str, name: str = "") -
     return Lines(package=tree.package, version=tree.version, path=path, first=first, text=text, symbol=name)
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Raises `InvalidRequest` for what is no pattern, or may take for ever."""
     if len(pattern) > _LONGEST_PATTERN:
         raise InvalidRequest(f"the pattern is longer than {_LONGEST_PATTERN} characters", hint="search for less")
     if _repeats_a_choice(pattern) or len(_WILDCARD.findall(pattern)) > _MOST_WILDCARDS:
@@ -167,6 +173,12 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise InvalidRequest(f"{pattern!r:.80} is no regular expression ({error})") from error
+
+
+def _needed(pattern: str) -> str:
+    """Text that every match has, as far as it can be told of simple patterns."""
+    plain = _SPECIAL.sub("\0", pattern)
+    return "" if set(plain) & set("|()[]{}*+?\\") else max(plain.split("\0"), key=len)
 
 
 def _repeats_a_choice(pattern: str) -> bool:

@@ -89,6 +89,10 @@ class Sources:
         self._ask_index()
         return self.store.add(self.index.fetch(package, version))
 
+    def at_hand(self) -> tuple[Path, Mode, tuple[Path, ...]]:
+        """What makes `Sources` of what is here, in a process that fetches nothing."""
+        return self.store.folder, "off" if self.mode == "off" else "installed", tuple(self._environments)
+
     def here(self, package: str) -> SourceTree:
         """What is installed of a package. Raises `NotFound`."""
         for found in self.installed.get(canonical(package), ()):

@@ -14,6 +14,7 @@ from trainmedic.kb.engine.facts import version_text
 from trainmedic.kb.engine.patches import patched, unified_diff
 from trainmedic.kb.frameworks.horizon import horizons
 from trainmedic.kb.messages import load_messages
+from trainmedic.kb.model.environment import SourceComparison
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Edit
 from trainmedic.kb.model.report_view import MissingView
@@ -39,10 +40,11 @@ def audited(
     *,
     with_possible: bool = False,
     good: Mapping[str, VersionFact] | None = None,
+    source: tuple[SourceComparison, ...] = (),
 ) -> tuple[AuditView, tuple[Edit, ...]]:
     """The defects of an environment and what to change, also as edits of the requirement files among the input.
 
-    ``good``: the versions of an environment that works, to compare with.
+    ``good``: the versions of an environment that works, to compare with, ``source`` what changed in the code since.
     """
     matches = audit(defects.all, evidence, releases_of(defects.all))
     upgrades = plan(matches, defects.all, evidence.versions, with_possible=with_possible)
@@ -58,7 +60,7 @@ def audited(
         receipt=receipt_view(evidence.receipt),
         patch=_patch(edits, evidence),
         failures=tuple(str(failure) for failure in defects.failures),
-        compare=comparison_view(comparison) if comparison is not None else None,
+        compare=comparison_view(comparison, source) if comparison is not None else None,
         horizon=horizon_views(horizons(evidence.versions), language),
     )
     return view, edits
@@ -93,7 +95,7 @@ def _remainder(item: Remainder, language: str) -> RemainderView:
     return project(RemainderView, item, message=message)
 
 
-def comparison_view(comparison: LockComparison) -> ComparisonView:
+def comparison_view(comparison: LockComparison, source: tuple[SourceComparison, ...]) -> ComparisonView:
     return ComparisonView(
         packages=tuple(
             project(
@@ -106,4 +108,5 @@ def comparison_view(comparison: LockComparison) -> ComparisonView:
         ),
         defects=tuple(match.defect.id for match in comparison.defects),
         options=comparison.options,
+        source=source,
     )

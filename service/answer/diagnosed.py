@@ -16,6 +16,7 @@ from trainmedic.service.answer.citations import Citations, code, harmless, place
 from trainmedic.service.answer.error_messages import messages_section
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.passages import Sections, headed, listing, plain
+from trainmedic.service.answer.raised import raised_section
 from trainmedic.service.answer.refutations import refutations_of
 from trainmedic.service.answer.run_diff import differences
 from trainmedic.service.answer.schema import CauseView, RefutationView, Section
@@ -96,6 +97,7 @@ def judged(draft: Draft, judgement: Judgement, citations: Citations) -> Sections
         *_details(page, judgement),
     ]
     details += messages_section(draft.printed, draft.knowledge.published, citations, language)
+    details += raised_section(draft.raised, draft.changed_code, draft.printed, citations)
     details += more_differences
     details += similar_section(draft.similar, language)
     return fold((*sections, *passages.hidden(tuple(details))))
@@ -138,6 +140,10 @@ def _first(first: Hypothesis, judgement: Judgement, citations: Citations, page: 
     if first.verify:
         body = messages("verify", language, text=harmless_text(first.verify), marker="").rstrip()
         yield from plain("verify", body)
+    if first.named:
+        joiner = "、" if language == "zh" else ", "
+        places = (f"{code(n.name)} ({n.package} {n.version}, {code(f'{n.path}:{n.line}')})" for n in first.named)
+        yield from plain("named", messages("judged.named", language, places=joiner.join(places)))
 
 
 def _label(hypothesis: Hypothesis, language: str) -> str:

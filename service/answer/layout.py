@@ -19,6 +19,7 @@ from trainmedic.service.answer.follow_up import changes_section, held, holds, sh
 from trainmedic.service.answer.horizon import of_draft, sentence
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.passages import CAUSE_WORDS, Sections, cited, headed, hidden, listing, plain
+from trainmedic.service.answer.raised import raised_section
 from trainmedic.service.answer.run_diff import differences
 from trainmedic.service.answer.schema import Section
 from trainmedic.service.answer.similar import similar_section
@@ -373,8 +374,10 @@ def _filled(page: Page, slots: Sequence[Slot]) -> Iterator[Section]:
 
 
 def _with_messages(sections: Sections, draft: Draft, citations: Citations) -> Sections:
-    """With what the messages of frameworks say: last if the answer rests on a cause, else behind its first words."""
-    printed = messages_section(draft.printed, draft.knowledge.published, citations, citations.language)
+    """With what the messages of frameworks say and the code that raised: last if the answer rests on a cause, else
+    behind its first words."""
+    explained = messages_section(draft.printed, draft.knowledge.published, citations, citations.language)
+    printed = (*explained, *raised_section(draft.raised, draft.changed_code, draft.printed, citations))
     if draft.diagnosis.verdict in GROUNDED:
         return fold((*sections, *hidden(printed)))
     at = _first_heading(sections)

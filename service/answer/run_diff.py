@@ -9,6 +9,7 @@ from trainmedic.kb.comparison.curve_comparison import CurveParting
 from trainmedic.kb.comparison.run_diff import Side, diff_runs
 from trainmedic.kb.engine.mechanism import Mechanism
 from trainmedic.kb.frameworks.horizon import horizons, packages_of
+from trainmedic.kb.model.environment import SourceComparison
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report_view import HorizonView
 from trainmedic.kb.projection import project
@@ -29,7 +30,13 @@ MOST_SHOWN = 5
 MOST_LISTED = 30
 
 
-def diff_view(good: Side, bad: Side, mechanisms: Iterable[Mechanism], language: str) -> DiffView:
+def diff_view(
+    good: Side,
+    bad: Side,
+    mechanisms: Iterable[Mechanism],
+    language: str,
+    source: tuple[SourceComparison, ...] = (),
+) -> DiffView:
     diff = diff_runs(good, bad, mechanisms)
     failures = dict.fromkeys((*good.report.failures, *bad.report.failures))
     return DiffView(
@@ -44,6 +51,7 @@ def diff_view(good: Side, bad: Side, mechanisms: Iterable[Mechanism], language: 
         bad_receipt=receipt_view(bad.evidence.receipt),
         failures=tuple(f"{failure.rule_id}: {failure.message}" for failure in failures),
         horizon=_horizon(good.evidence, bad.evidence, language),
+        source=source,
     )
 
 

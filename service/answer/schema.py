@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Annotated, Literal
 
 from trainmedic.kb.model import case
-from trainmedic.kb.model.environment import OptionChange, VersionChange
+from trainmedic.kb.model.environment import OptionChange, SourceComparison, VersionChange
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import (
     FindingView,
@@ -261,6 +261,7 @@ class ComparisonView:
     packages: tuple[PackageChangeView, ...] = ()
     defects: tuple[str, ...] = ()
     options: tuple[OptionChange, ...] = ()
+    source: tuple[SourceComparison, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -463,6 +464,7 @@ class DiffView:
     bad_receipt: ReceiptView
     failures: tuple[str, ...] = ()
     horizon: tuple[HorizonView, ...] = ()
+    source: tuple[SourceComparison, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

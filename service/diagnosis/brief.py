@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from trainmedic.kb.audit.lock_comparison import compare
 from trainmedic.kb.engine.facts import version_text, within
 from trainmedic.kb.engine.values import show
 from trainmedic.kb.lazy import regex
@@ -20,6 +21,7 @@ from trainmedic.service.answer.citations import Citations, plain_text
 from trainmedic.service.answer.differential import Reasons
 from trainmedic.service.answer.error_messages import message_view
 from trainmedic.service.answer.horizon import of_draft, sentence
+from trainmedic.service.answer.raised import marked
 from trainmedic.service.answer.run_diff import two_runs_view
 from trainmedic.service.answer.text import split
 from trainmedic.service.answer.views import in_words, settings_used
@@ -42,6 +44,7 @@ CAUSE_WORDS, FIX_WORDS = 70, 45
 MAX_FACTS = 60
 QUIET = "checked, not so here"
 MAX_DIFFERENCES = 15
+MAX_RAISED = 2
 BYTES_PER_TOKEN = 3
 """A cautious estimate: Chinese has about three bytes a token, English four."""
 
@@ -176,6 +179,9 @@ def _facts(draft: Draft) -> Texts:
     """What the program knows, the surest first."""
     yield from _of_the_inquiry(draft)
     yield from what_was_read(draft)
+    yield from _of_the_source(draft)
+    yield from _of_changed_code(draft)
+    yield from _of_changed_options(draft)
     yield from _of_the_conversation(draft)
     yield from _of_settings(draft)
     yield from _of_quiet_checks(draft)
@@ -210,6 +216,33 @@ def _of_findings(draft: Draft) -> Texts:
         if finding_weight(finding, context) > 0 and finding.missing:
             needs = "; ".join(item.ask.get(language) for item in finding.missing[:2])
             yield f"check cannot tell: {finding.title.get(language)}. Needs: {needs}", ()
+
+
+def _of_the_source(draft: Draft) -> Texts:
+    """The code that the tracebacks end in, at the user's release."""
+    for each in draft.raised[:MAX_RAISED]:
+        place = f"{each.code.package} {each.code.version} {each.code.path}:{each.line} {each.code.symbol}"
+        what = f"{each.exception or 'the exception'} is raised" if each.innermost else "what raised was called"
+        when = f" if {each.condition}" if each.condition else ""
+        yield f"source {place}: {what} here{when}\n{marked(each)}", (each.span,)
+
+
+def _of_changed_code(draft: Draft) -> Texts:
+    """What the functions of the traceback do otherwise than in the release that worked."""
+    for change in draft.changed_code:
+        place = f"{change.package} {change.path}:{change.line} {change.name}"
+        yield f"source {place} changed since the release that worked:\n{change.text}", ()
+
+
+def _of_changed_options(draft: Draft) -> Texts:
+    """What the releases that worked did otherwise with the options in use."""
+    evidence = draft.context.evidence
+    good = {name: fact for name, fact in evidence.known_good.items() if name in evidence.versions}
+    for option in [each for each in compare(good, evidence, ()).options if each.concerns][:MAX_DIFFERENCES]:
+        change = {"removed": "is gone", "renamed": f"is now {option.after}"}.get(
+            option.kind, f"has the default {option.after} instead of {option.before}"
+        )
+        yield f"since the release that worked, option {option.option} of {option.framework} {change}", ()
 
 
 def _of_the_run(draft: Draft) -> Texts:

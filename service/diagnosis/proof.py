@@ -6,14 +6,18 @@ Nothing is dropped for want of a proof: it is labelled.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trainmedic.kb.engine.edits import Document
+from trainmedic.kb.error_messages import packages
+from trainmedic.kb.errors import SourceError
 from trainmedic.kb.frameworks.catalogue import is_option
 from trainmedic.kb.identities import mask_identities
 from trainmedic.kb.lazy import regex
+from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Edit, Severity, Status
+from trainmedic.kb.sources.library import NamedAt
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.diagnosis.brief import QUIET, Brief, Candidate, Line
 from trainmedic.service.diagnosis.confidence import Calibration
@@ -29,6 +33,10 @@ from trainmedic.service.ranking.judgement import Hypothesis, Judgement, Point, S
 MOST_OBJECTIONS = 6
 LIKELY = 60
 """How sure, in percent, a model must be of a cause that lines alone are to support: they speak for much."""
+MOST_RELEASES = 6
+"""Releases whose names are looked up."""
+MOST_NAMED = 6
+"""Names of a hypothesis that are shown with their place."""
 _WRITTEN = frozenset(("command", "yaml", "json", "python", "toml", "ini"))
 """Kinds of what people edit, not programs print."""
 _ENVIRONMENT = regex(r"(?:export\s+)?[A-Z][A-Z0-9_]+")
@@ -69,6 +77,9 @@ class _Prover:
         self.candidates: dict[str, Candidate] = {candidate.id: candidate for candidate in brief.candidates}
         sources = draft.context.evidence.sources
         self.identities = identities_in(draft)
+        self.source, self.releases = pipeline.source, _releases(draft.context.evidence)
+        algorithm = draft.context.evidence.run.algorithm
+        self.near = algorithm.value if algorithm is not None else ""
         self.known = "\n".join((brief.text, *(source.text for source in sources))).casefold()
         self.objections: list[str] = []
 
@@ -85,9 +96,12 @@ class _Prover:
         title, because, change, command, verify = (
             visible(text).strip() for text in (form.title, form.because, form.change, form.command, form.verify)
         )
-        unknown = [name for name in names(f"{title}\n{because}") if not self._is_known(name)]
+        told, advised = names(f"{title}\n{because}"), names(f"{change}\n{verify}")
+        places = {name: self._named(name) for name in dict.fromkeys((*told, *advised))}
         # A value that is recommended need not have been seen; the name of an option must exist.
-        unknown += [n for n in names(f"{change}\n{verify}") if not n[:1].isdigit() and not self._is_known(n)]
+        unknown = [
+            n for n in (*told, *(n for n in advised if not n[:1].isdigit())) if not (places[n] or self._is_known(n))
+        ]
         hypothesis = Hypothesis(
             title=title,
             because=because,
@@ -100,6 +114,7 @@ class _Prover:
             trial=trial,
             refused=refused,
             unknown=tuple(dict.fromkeys(unknown)),
+            named=tuple(place for place in places.values() if place is not None and place.path)[:MOST_NAMED],
         )
         return replace(hypothesis, support=self._support(hypothesis, sure))
 
@@ -195,8 +210,25 @@ class _Prover:
             for finding in self.draft.context.report.fired
         )
 
+    def _named(self, name: str) -> NamedAt | None:
+        """Where the user's releases have a name."""
+        if self.source is None or not name.lstrip("-")[:1].isalpha():
+            return None
+        try:
+            return self.source.named(name, self.releases, self.near)
+        except SourceError:
+            return None
+
     def _is_known(self, name: str) -> bool:
         return occurs(name, self.known) or is_option(name.lstrip("-"))
+
+
+def _releases(evidence: Evidence) -> Mapping[str, str]:
+    """The releases in use whose names are looked up, that of the framework first."""
+    framework = evidence.run.framework.value if evidence.run.framework is not None else ""
+    exact = {name: fact.exact for name, fact in evidence.versions.items() if fact.exact is not None}
+    order = [name for name in (framework, *packages.names()) if name in exact]
+    return {name: exact[name] for name in dict.fromkeys(order[:MOST_RELEASES])}
 
 
 def _in_place(document: Document, number: int, value: str) -> Edit:

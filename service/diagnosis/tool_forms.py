@@ -70,12 +70,61 @@ class ReadLog(_ToolSchema):
     last_line: Annotated[int, Field(ge=1, le=10_000_000, description="last line")]
 
 
+Package = Annotated[str, Field(min_length=1, max_length=60, description="as pip shows it, such as trl")]
+Release = Annotated[str | None, Field(max_length=40, description="a release; default: the user's own")]
+Version = Annotated[str, Field(min_length=1, max_length=40, description="a release, such as 0.16.0")]
+File = Annotated[str, Field(max_length=300, description="a file such as trl/trainer/grpo_trainer.py")]
+Symbol = Annotated[str, Field(max_length=200, description="a class, function or option: GRPOTrainer.compute_loss")]
+
+
+class GrepSource(_ToolSchema):
+    """Search the source code of a release of a package for a regular expression, line by line."""
+
+    package: Package
+    version: Release = None
+    pattern: Annotated[str, Field(min_length=1, max_length=300, description="a regular expression")]
+    below: Annotated[str, Field(max_length=300, description="only files whose path begins so")] = ""
+
+
+class ReadSource(_ToolSchema):
+    """Read the source code of a release: a symbol, or lines of a file."""
+
+    package: Package
+    version: Release = None
+    path: File = ""
+    symbol: Symbol = ""
+    lines: Annotated[str, Field(max_length=20, description="lines of the file, such as 800-840")] = ""
+
+
+class DiffSource(_ToolSchema):
+    """What changed in the code of a symbol or file between two releases."""
+
+    package: Package
+    before: Version
+    after: Version
+    path: File = ""
+    symbol: Symbol = ""
+
+
+class Changes(_ToolSchema):
+    """What changed between two releases: options, defaults, messages, functions."""
+
+    package: Package
+    before: Version
+    after: Version
+    about: Annotated[str, Field(max_length=120, description="only what names this, such as an option")] = ""
+
+
 TOOL_SCHEMAS: dict[str, type[_ToolSchema]] = {
     "search_cases": SearchCases,
     "get_case": GetCase,
     "check_changed": CheckChanged,
     "look_up_option": LookUpOption,
     "read_log": ReadLog,
+    "grep_source": GrepSource,
+    "read_source": ReadSource,
+    "diff_source": DiffSource,
+    "changes": Changes,
 }
 
 TOOLS: list[dict[str, Any]] = [

@@ -7,17 +7,30 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
+from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, SourceError
 from trainmedic.kb.identities import Identities, mask_identities
 from trainmedic.kb.mask import mask
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Source, Span
+from trainmedic.kb.sources.library import Library, LookedUp
+from trainmedic.kb.sources.selection import canonical
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.citations import plain_text
 from trainmedic.service.answer.text import split
 from trainmedic.service.diagnosis.brief import CAUSE_WORDS, Fact
 from trainmedic.service.diagnosis.option_lookup import catalogue_name, describe_option
-from trainmedic.service.diagnosis.tool_forms import CheckChanged, GetCase, LookUpOption, ReadLog, SearchCases
+from trainmedic.service.diagnosis.tool_forms import (
+    Changes,
+    CheckChanged,
+    DiffSource,
+    GetCase,
+    GrepSource,
+    LookUpOption,
+    ReadLog,
+    ReadSource,
+    SearchCases,
+)
 from trainmedic.service.dialogue.what_if import WhatIf, what_if
 from trainmedic.service.pipeline import Draft
 
@@ -64,7 +77,10 @@ class Toolbox:
     def run(self, name: str, form: BaseModel) -> ToolResult:
         """Run the tool that `TOOL_SCHEMAS` lists by this name; ``form`` holds its valid arguments."""
         tool: Callable[[BaseModel], ToolResult] = getattr(self, name)
-        return tool(form)
+        try:
+            return tool(form)
+        except (InvalidRequest, NotFound, Forbidden, SourceError) as error:
+            return self.refused(name, f"{error.message} ({error.hint})" if error.hint else error.message)
 
     def search_cases(self, form: SearchCases) -> ToolResult:
         """The cases nearest to the query."""
@@ -136,6 +152,47 @@ class Toolbox:
         name = plain(source.name) if source.name else messages("question", self.language)
         summary = messages("read_lines", self.language, first=first, last=last, name=name)
         return ToolResult(text=self._fact(numbered, (span,)), summary=summary)
+
+    def grep_source(self, form: GrepSource) -> ToolResult:
+        """Lines of a release that match."""
+        version = self._release(form.package, form.version)
+        found = self._source_at_hand.grep(form.package, version, form.pattern, form.below)
+        return self._told(found, "grepped", form.package, version, pattern=plain(form.pattern))
+
+    def read_source(self, form: ReadSource) -> ToolResult:
+        """A symbol or lines of a release."""
+        version = self._release(form.package, form.version)
+        found = self._source_at_hand.read(form.package, version, form.path, form.symbol, form.lines)
+        return self._told(found, "read_source", form.package, version, what=plain(form.symbol or form.path))
+
+    def diff_source(self, form: DiffSource) -> ToolResult:
+        """What changed in a symbol or file."""
+        found = self._source_at_hand.diff(form.package, form.before, form.after, form.path, form.symbol)
+        what = plain(form.symbol or form.path)
+        return self._told(found, "compared_source", form.package, form.before, after=plain(form.after), what=what)
+
+    def changes(self, form: Changes) -> ToolResult:
+        """What changed between two releases."""
+        found = self._source_at_hand.changes(form.package, form.before, form.after, form.about)
+        return self._told(found, "compared_releases", form.package, form.before, after=plain(form.after))
+
+    @property
+    def _source_at_hand(self) -> Library:
+        if self.advisor.source is None:
+            raise NotFound("no source is at hand here")
+        return self.advisor.source
+
+    def _release(self, package: str, version: str | None) -> str:
+        """The one named, the user's own, or what is at hand. Raises `NotFound`."""
+        pasted = self.draft.context.evidence.versions.get(canonical(package))
+        release = version or (pasted.exact if pasted else None) or self._source_at_hand.at_hand(package)
+        if release is None:
+            raise NotFound(f"the user's version of {plain(package)} is not known, and none is at hand")
+        return release
+
+    def _told(self, found: LookedUp, name: str, package: str, version: str, **values: str) -> ToolResult:
+        summary = messages(name, self.language, package=plain(package), version=plain(version), **values)
+        return ToolResult(text=self._fact(f"source {found.text}"), summary=summary)
 
     def refused(self, tool: str, why: str) -> ToolResult:
         """The result of a call that failed, with the reason for the model."""

@@ -9,6 +9,7 @@ from typing import Literal
 
 from trainmedic.kb.model.case import Confidence, Verdict
 from trainmedic.kb.model.place import Span
+from trainmedic.kb.sources.library import NamedAt
 from trainmedic.service.dialogue.what_if import WhatIf
 from trainmedic.service.ranking.inference import Cause
 
@@ -34,7 +35,7 @@ class Hypothesis:
 
     ``trial`` is what the checks say of its edits, None without any that can be made; ``refused`` are edits that cannot
     be made or that the framework would refuse, with the reason. ``unknown`` are names in its text that occur nowhere in
-    the evidence, the knowledge or the catalogues.
+    the evidence, the knowledge, the catalogues or the source at hand; ``named`` is where that has the others.
     """
 
     title: str
@@ -48,6 +49,7 @@ class Hypothesis:
     trial: WhatIf | None = None
     refused: tuple[tuple[str, str], ...] = ()
     unknown: tuple[str, ...] = ()
+    named: tuple[NamedAt, ...] = ()
     support: Support = "unproven"
     probability: float = 0.0
     confidence: Confidence = "low"

@@ -28,6 +28,9 @@ from tests.fake_model import (
 from tests.incidents import INCIDENTS, KTO_COMMAND, Incident
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import to_json
+from trainmedic.kb.sources.library import Library
+from trainmedic.kb.sources.sources import Sources
+from trainmedic.kb.sources.tree import tree_of
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Answer, StepView
@@ -254,6 +257,31 @@ def test_an_investigation_shows_its_steps_and_its_results_can_be_cited(knowledge
     assert len(set(found)) == len(found)
 
 
+def test_the_source_of_the_user_s_release_is_read_and_cited(knowledge_advisor: Advisor, tmp_path: Path) -> None:
+    sources = Sources(tmp_path, "off")
+    code = b"class KTOTrainer:\n    def loss(self):\n        return self.vanilla_loss\n"
+    for version in ("0.6.0", "0.6.1"):
+        sources.store.add(tree_of("openrlhf", version, "wheel", {"openrlhf/kto.py": code, "openrlhf/__init__.py": b""}))
+    own = Attachment(name="pip.txt", content="openrlhf==0.6.0\n")
+    library = Library(sources)
+    advisor = Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, source=library)
+    request = replace(about(KTO), mode="investigate")
+    request = replace(request, attachments=(*request.attachments, own))
+    calls = (
+        calling("grep_source", package="openrlhf", pattern="vanilla_loss"),
+        calling("read_source", package="openrlhf", symbol="KTOTrainer.loss"),
+        calling("diff_source", package="openrlhf", before="0.6.0", after="0.6.1", symbol="KTOTrainer"),
+        calling("changes", package="openrlhf", before="0.6.0", after="0.5.0"),
+        Reply("enough"),
+    )
+    steps = ask(advisor, request, diagnosis(hypothesis()), script=calls).answer.steps
+    library.close()
+    assert [step.ok for step in steps] == [True, True, True, False]
+    assert "source openrlhf 0.6.0: 1 line\nopenrlhf/kto.py:3: return self.vanilla_loss" in steps[0].result
+    assert "source openrlhf 0.6.0 openrlhf/kto.py:2-3 KTOTrainer.loss" in steps[1].result
+    assert "trainmedic kb sources fetch openrlhf==0.5.0" in steps[3].result
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -261,6 +289,7 @@ def test_an_investigation_shows_its_steps_and_its_results_can_be_cited(knowledge
         calling("read_log", attachment="/etc/passwd", first_line=1, last_line=3),
         calling("read_log", attachment="train.sh", first_line=0, last_line=3),
         calling("get_case", case_id="nothing"),
+        calling("read_source", package="openrlhf", version="0.0.1", symbol="Nothing"),
         Reply(calls=[("search_cases", "{broken")]),
     ],
 )

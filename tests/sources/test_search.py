@@ -71,7 +71,21 @@ def test_a_pattern_that_is_wrong_or_may_take_for_ever_is_refused(pattern: str) -
 
 
 @every_case(
-    "pattern", ["size", r"[)+(*]*e", r"\(self\)+", "(size|half)", "(?:si)+ze", "s.*:.*", r"(\|x)*size", "^ +size"]
+    "pattern",
+    [
+        "size",
+        r"[)+(*]*e",
+        r"\(self\)+",
+        "(size|half)",
+        "(?:si)+ze",
+        "s.*:.*",
+        r"(\|x)*size",
+        "^ +size",
+        r"size: int",
+        r"def half\(self\)",
+        "si.e",
+        r"half\b",
+    ],
 )
 def test_other_patterns_are_searched_for(pattern: str) -> None:
     assert find(tree(OLD, "1.0"), pattern).matches

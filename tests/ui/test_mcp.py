@@ -24,6 +24,9 @@ from mcp.types import CallToolResult
 from tests.every_case import every_case
 from tests.incidents import INCIDENTS, KTO_SINGLE, Incident
 from tests.live import Live
+from trainmedic.kb.sources.library import Library
+from trainmedic.kb.sources.sources import Sources
+from trainmedic.kb.sources.tree import tree_of
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
@@ -48,6 +51,7 @@ TOOLS = [
     "search_cases",
     "get_case",
     "explain_rule",
+    "source",
 ]
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 KEY = "correct-horse-battery-staple"
@@ -155,6 +159,25 @@ def test_the_list_of_tools_is_the_one_that_clients_were_promised(advisor: Adviso
         assert shown == json.loads(SNAPSHOT.read_text(encoding="utf-8"))
 
     in_process(advisor, use, mode)
+
+
+def test_source_is_read_at_the_release_that_is_named(advisor: Advisor, tmp_path: Path) -> None:
+    sources = Sources(tmp_path, "off")
+    sources.store.add(tree_of("trl", "0.16.0", "wheel", {"trl/__init__.py": b"LIMIT = 3\n"}))
+    reading = Advisor(advisor.knowledge, advisor.read, source=Library(sources))
+
+    async def use(client: Client) -> None:
+        got = content(await client.call_tool("source", {"action": "read", "package": "trl", "symbol": "LIMIT"}))
+        assert got["text"] == "trl 0.16.0 trl/__init__.py:1 LIMIT\n1: LIMIT = 3"
+        assert got["places"] == [
+            {"package": "trl", "version": "0.16.0", "path": "trl/__init__.py", "first": 1, "last": 1}
+        ]
+        for wrong in ({"action": "grep"}, {"action": "diff"}, {"action": "read", "lines": "1" * 21}):
+            assert refused(await client.call_tool("source", {"package": "trl", **wrong})).startswith("invalid_request")
+        missing = {"action": "read", "package": "trl", "version": "0.1.0", "symbol": "LIMIT"}
+        assert "trainmedic kb sources fetch trl==0.1.0" in refused(await client.call_tool("source", missing))
+
+    in_process(reading, use)
 
 
 def test_two_runs_are_compared_and_a_curve_may_end_in_nan(advisor: Advisor) -> None:

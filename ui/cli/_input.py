@@ -17,7 +17,7 @@ from trainmedic.kb.parse.text.intake import decode
 
 if TYPE_CHECKING:
     from trainmedic.kb.sources.derived import Derived
-    from trainmedic.kb.sources.index import Index
+    from trainmedic.kb.sources.library import Library
     from trainmedic.kb.sources.sources import Sources
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -115,21 +115,20 @@ def folders_of(names: Sequence[str]) -> tuple[Path, ...]:
 def sources() -> Sources:
     """The source of packages as the settings ``sources…`` allow, read without the packages of a service."""
     from trainmedic.kb.data_files import default_data_dir
-    from trainmedic.kb.sources.sources import MODES, Sources
+    from trainmedic.kb.sources.sources import MODES
+    from trainmedic.ui.releases import sources_in
 
     mode = setting("sources") or "installed"
     if mode not in MODES:
         raise InvalidSettings(f"sources is {mode!r}", hint=f"one of {', '.join(MODES)}")
-    folder = Path(setting("data_dir") or default_data_dir())
-    # trainmedic may be installed beside the environment of the training, which is then the active one.
-    active = filter(None, map(os.environ.get, ("VIRTUAL_ENV", "CONDA_PREFIX")))
-    return Sources(folder / "sources", MODES[mode], index=_index, environments=tuple(map(Path, active)))
+    return sources_in(Path(setting("data_dir") or default_data_dir()), MODES[mode])
 
 
-def _index() -> Index:
-    from trainmedic.kb.sources.index import index_of_pip
+def library_here() -> Library:
+    """What may be looked up in the source of packages."""
+    from trainmedic.kb.sources.library import Library
 
-    return index_of_pip()
+    return Library(sources())
 
 
 def read_releases() -> None:

@@ -20,6 +20,7 @@ from trainmedic.ui.cli._input import (
     attachments,
     folders_of,
     language_of,
+    library_here,
     question,
     read_releases,
     use_colour,
@@ -65,10 +66,11 @@ def run(options: argparse.Namespace) -> int:
         files = (installed_packages(), *files)
     good = attachments(tuple(dict.fromkeys(options.good)))
     text, folders = question(options.question), folders_of(options.kb)
-    view, edits = examine(files, good, text, language, folders, with_possible=options.all)
+    library = library_here() if good else None
+    view, edits = examine(files, good, text, language, folders, with_possible=options.all, library=library)
     # Audited again after the change: the exit code is about what is left.
     if options.fix and (fixed := _fixed(edits, files)) != files:
-        view, _ = examine(fixed, good, text, language, folders, with_possible=options.all)
+        view, _ = examine(fixed, good, text, language, folders, with_possible=options.all, library=library)
     sys.stdout.write(_formatted(view, options, language))
     if not any(item.read for item in view.receipt.inputs if item.name is not None):
         raise Unreadable("none of the given files is readable text")

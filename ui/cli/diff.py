@@ -17,6 +17,7 @@ from trainmedic.ui.cli._input import (
     attachments,
     folders_of,
     language_of,
+    library_here,
     read_releases,
     run_files,
     use_colour,
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     language = language_of(options.language)
     good = attachments((*run_files(options.works), *options.good))
     bad = attachments((*run_files(options.fails), *options.bad))
-    view = examine(good, bad, language, folders_of(options.kb))
+    view = examine(good, bad, language, folders_of(options.kb), library_here())
     sys.stdout.write(_formatted(view, options, language))
     for name, receipt in ((options.works, view.good_receipt), (options.fails, view.bad_receipt)):
         if not any(item.read for item in receipt.inputs if item.name is not None):

@@ -1,4 +1,4 @@
-"""The MCP server: eight read-only tools over the advisor, for any transport.
+"""The MCP server: nine read-only tools over the advisor, for any transport.
 
 The library speaks the protocol revisions 2026-07-28 and, for older clients, 2025-11-25 and before
 (https://modelcontextprotocol.io/specification). A failed call is a tool error that begins with one of the REST API's
@@ -32,6 +32,7 @@ from trainmedic.service.access.principals import ANYBODY
 from trainmedic.service.answer.schema import Answer, AuditView, DiffView, MessagesView, StepView
 from trainmedic.service.api.resources import Hits
 from trainmedic.service.dialogue.request import MAX_ATTACHMENTS, Ask
+from trainmedic.ui.mcp import source
 from trainmedic.ui.mcp.local_files import LocalFiles
 from trainmedic.ui.mcp.shapes import CasePage, File, PastedFile, RulePage, narrowed
 
@@ -56,7 +57,8 @@ the first cause only if the verdict is `answered`; for `need_input` ask the user
 `not_in_kb` means that no case covers it: do not present a guess as trainmedic's.
 Call `check_config` for files before a run, `audit_packages` for a pip list or lock file, `diff` for a run that \
 fails and one that works, `explain_message` for one error message, `search_cases` to look something up, and \
-`get_case` and `explain_rule` for the pages behind an id. \
+`get_case` and `explain_rule` for the pages behind an id. Call `source` for the code of the release that the user \
+runs: what it does is written there, not in what you remember of another release. \
 Secrets in the input are masked; nothing is executed.
 """
 TITLES = {
@@ -68,6 +70,7 @@ TITLES = {
     "search_cases": "Search known cases",
     "get_case": "Read a case",
     "explain_rule": "Explain a rule",
+    "source": "Read the source of a release",
 }
 log = logging.getLogger("trainmedic.mcp")
 
@@ -309,6 +312,25 @@ sources."""
             when=rule.when,
             markdown=render_rule(rule, language),
         )
+
+    async def source(
+        self,
+        action: source.Action,
+        package: source.Package,
+        version: source.Version = "",
+        pattern: source.Pattern = "",
+        path: source.File = "",
+        symbol: source.Symbol = "",
+        lines: source.Range = "",
+        before: source.Before = "",
+    ) -> source.SourcePage:
+        """The code of a package at the release that the user runs, as text with file and line; what changed since an \
+earlier one. Nothing is imported or run."""
+        wanted = source.Wanted(action, package, version, pattern, path, symbol, lines, before)
+        library = self._advisor.source
+        if library is None:
+            raise NotFound("no source is at hand here")
+        return await self._context.executor(lambda: source.looked_up(library, wanted))
 
     async def _some_files(self, files: list[File]) -> tuple[Attachment, ...]:
         if not files:

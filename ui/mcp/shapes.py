@@ -52,7 +52,7 @@ RESULTS: Mapping[str, tuple[type, str]] = {
     ),
     "check_config": (ReportView, f"findings horizon {_RUN} {_INPUTS} ruleset_version"),
     "audit_packages": (answer.AuditView, f"defects changes packages horizon patch {_INPUTS}"),
-    "diff": (DiffView, "differences curves findings defects horizon"),
+    "diff": (DiffView, "differences source curves findings defects horizon"),
     "explain_message": (answer.MessagesView, "messages"),
     "search_cases": (Hits, "hits kb_version"),
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from trainmedic.kb.model.environment import OptionChange
 from trainmedic.service.answer.schema import AuditView, ComparisonView, DefectView
 from trainmedic.ui.present.messages import messages
+from trainmedic.ui.present.source_text import source_blocks
 from trainmedic.ui.present.text import paint, problems
 
 COLOURS = {
@@ -126,6 +127,7 @@ def comparison(view: ComparisonView, defects: Iterable[DefectView], language: st
         if len(view.options) > MOST_OPTIONS:
             lines.append(f"  … (+{len(view.options) - MOST_OPTIONS})")
         yield "\n".join(lines)
+    yield from source_blocks(view.source, language)
 
 
 def option(item: OptionChange) -> str:

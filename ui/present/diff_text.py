@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from trainmedic.kb.model.place import Span
 from trainmedic.service.answer.schema import CurveView, DifferenceView, DiffView
 from trainmedic.ui.present.messages import messages
+from trainmedic.ui.present.source_text import source_blocks
 from trainmedic.ui.present.text import paint, problems
 
 MOST_EFFECTS = 3
@@ -40,6 +41,7 @@ def _blocks(view: DiffView, language: str, colour: bool) -> Iterator[str]:
         lines = [_change(item, language) for item in others[:MOST_OTHERS]]
         lines += [f"… (+{len(others) - MOST_OTHERS})"] if len(others) > MOST_OTHERS else []
         yield _list(messages("diff.others", language), lines)
+    yield from source_blocks(view.source, language)
     if view.curves:
         yield _list(messages("diff.curves", language), [_curve(item, language) for item in view.curves[:MOST_CURVES]])
     attached = {effect.id for item in view.differences for effect in item.effects}
