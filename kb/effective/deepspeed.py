@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from trainmedic.kb.data_files import load_table
-from trainmedic.kb.effective.model import Lost, Row
+from trainmedic.kb.effective.model import Kind, Lost, Row
 from trainmedic.kb.frameworks.batch import Known
 from trainmedic.kb.model.run import RunConfig, Value
 
@@ -25,7 +25,7 @@ def filled(rows: Rows, run: RunConfig, global_batch: Known | None) -> Iterator[t
         value, origin = _value(how, rows, global_batch, hidden)
         if row.value == "auto":
             known = value is not None
-            kind = "derived" if known else "computed"
+            kind: Kind = "derived" if known else "computed"
             yield replace(row, value=value if known else "auto", kind=kind, origin=f"auto: {origin}"), None
         elif value is not None and "hidden" not in how and "value" not in how and _differs(row.value, value):
             reason = f"{origin} is {value}"

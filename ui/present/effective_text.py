@@ -49,7 +49,7 @@ def _head(found: Effective, language: str) -> str:
 
 def _lines(rows: Sequence[Row]) -> Iterator[str]:
     names = [f"{row.part}: {row.name}" if row.part else row.name for row in rows]
-    values = [show(row.value).replace("\n", "\\n") for row in rows]
+    values = [show(row.value).replace("\n", "\\n") or "[]" for row in rows]
     left = min(max(map(len, names)), _WIDEST)
     middle = min(max(map(len, values)), _WIDEST)
     for name, value, row in zip(names, values, rows, strict=True):
