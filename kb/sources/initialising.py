@@ -163,6 +163,8 @@ class _Frame:
                 self.assign(node.target, self.arithmetic(node.op, node.target, node.value), node)
             case ast.Expr(value=ast.Call() as call):
                 self.call(call)
+            case ast.Expr():
+                self.value(node.value)
             case ast.For():
                 self.loop(node)
             case ast.While():
@@ -172,7 +174,8 @@ class _Frame:
             case ast.Try():
                 self.attempt(node)
             case ast.Return():
-                self.value(node.value) if node.value is not None else None
+                if isinstance(node.value, ast.Call):
+                    self.call(node.value)
                 raise _Returned
             case ast.Raise():
                 raise _Stopped
@@ -280,8 +283,20 @@ class _Frame:
         methods = [each for _, owner in self.run.lineage for each in owner.body if getattr(each, "name", "") == name]
         if methods and not node.args and not node.keywords:
             self.run.method(name, 0, self.depth + 1)
-        for method in methods[:1] if node.args or node.keywords else ():
-            self.run.forget(self.where(node), method)
+        elif methods:
+            self.reached(name, node, set())
+
+    def reached(self, name: str, node: ast.AST, seen: set[str]) -> bool:
+        """Whether this is a method or property; what it may set, by others too, is not known any more."""
+        for _, owner in self.run.lineage:
+            for method in owner.body:
+                if isinstance(method, ast.FunctionDef) and method.name == name and name not in seen:
+                    seen.add(name)
+                    self.run.forget(self.where(node), method)
+                    for each in ast.walk(method):
+                        if isinstance(each, ast.Attribute) and _is_self(each.value):
+                            self.reached(each.attr, node, seen)
+        return name in seen
 
     # --- values -----------------------------------------------------------------------------------------------------
 
@@ -311,7 +326,7 @@ class _Frame:
             case ast.Name(id=name):
                 return self.locals[name] if name in self.locals else self.static(node)
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
-                return self.field(name)
+                return UNKNOWN if self.reached(name, node, set()) else self.field(name)
             case ast.Attribute(attr="value", value=inner) if isinstance(self.value(inner), str):
                 return self.value(inner)
             case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):

@@ -1,0 +1,213 @@
+"""Import a configuration of a release for real and print what it holds, as JSON. Run by `benchmarks.effective` only.
+
+    python benchmarks/effective_probe.py '{"kind": "class", "module": …, "name": …}'
+
+Uses nothing of trainmedic. Modules named in ``stubs`` are stand-ins; those in ``bare`` are packages whose ``__init__``
+does not run; ``versions`` are what unpacked packages answer for their version.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import enum
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import json
+import os
+import runpy
+import sys
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+REQUIRED = "<required>"
+
+
+class Anything(type):
+    """A class whose members are stand-ins as well."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Stub
+
+    def __call__(cls, *given: Any, **named: Any) -> Any:
+        if len(given) == 1 and not named and (isinstance(given[0], (type, types.FunctionType))):
+            return given[0]  # a decorator
+        return super().__call__()
+
+    def __getitem__(cls, item: object) -> Any:
+        return cls
+
+    def __or__(cls, other: object) -> Any:
+        return cls
+
+    __ror__ = __or__
+
+    def __iter__(cls) -> Iterator[Any]:
+        return iter(())
+
+    def __len__(cls) -> int:
+        return 0
+
+
+class Stub(metaclass=Anything):
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Stub
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        return given[0] if len(given) == 1 and isinstance(given[0], (type, types.FunctionType)) else Stub()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+class StubModule(types.ModuleType):
+    __version__ = "9.9.9"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Stub
+
+
+class Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = set(names)
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if not any(name == each or name.startswith(f"{each}.") for each in self.names):
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        module = StubModule(spec.name)
+        module.__path__ = []
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        return None
+
+
+def prepare(asked: Mapping[str, Any]) -> None:
+    sys.meta_path.insert(0, Stubs(asked.get("stubs", ())))
+    known, real = asked.get("versions", {}), importlib.metadata.version
+    importlib.metadata.version = lambda name: known.get(name.replace("_", "-").lower()) or real(name)
+    checks = types.ModuleType("transformers.dependency_versions_check")
+    checks.dep_version_check = lambda *_: None  # type: ignore[attr-defined]
+    sys.modules[checks.__name__] = checks
+    for name in asked.get("bare", ()):
+        module = types.ModuleType(name)
+        module.__path__ = [f"{folder}/{name.replace('.', '/')}" for folder in sys.path]
+        module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        sys.modules[name] = module
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, enum.Enum):
+        return plain(value.value)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return {"$repr": type(value).__name__}
+
+
+def of_class(asked: Mapping[str, Any]) -> dict[str, Any]:
+    found = getattr(importlib.import_module(asked["module"]), asked["name"])
+    if hasattr(found, "model_fields") or hasattr(found, "__fields__"):
+        return {"defaults": dict(of_model(found))}
+    defaults = {}
+    for each in dataclasses.fields(found):
+        if each.default is not dataclasses.MISSING:
+            defaults[each.name] = plain(each.default)
+        elif each.default_factory is not dataclasses.MISSING:
+            defaults[each.name] = plain(each.default_factory())
+        else:
+            defaults[each.name] = REQUIRED
+    answer: dict[str, Any] = {"defaults": defaults}
+    for given in asked.get("given", ()):
+        try:
+            made = found(**given)
+        except Exception as error:
+            answer["refused"] = f"{type(error).__name__}: {error}"[:300]
+        else:
+            names = [each.name for each in dataclasses.fields(found)]
+            return {**answer, "given": given, "made": {name: plain(getattr(made, name, None)) for name in names}}
+    return answer
+
+
+def of_model(found: Any) -> Iterator[tuple[str, Any]]:
+    for name, each in found.model_fields.items():
+        value = REQUIRED if each.is_required() else plain(each.get_default(call_default_factory=True))
+        yield each.alias or name, value
+
+
+def of_parser(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What a program's parser has as defaults, seen where it parses."""
+
+    class Seen(Exception):
+        pass
+
+    def parse(self: argparse.ArgumentParser, *_: Any, **__: Any) -> Any:
+        raise Seen(self)
+
+    argparse.ArgumentParser.parse_args = parse  # type: ignore[method-assign]
+    argparse.ArgumentParser.parse_known_args = parse  # type: ignore[method-assign,assignment]
+    try:
+        if "function" in asked:
+            parser = getattr(importlib.import_module(asked["module"]), asked["function"])()
+        else:
+            runpy.run_module(asked["module"], run_name="__main__")
+            raise SystemExit("nothing was parsed")
+    except Seen as seen:
+        parser = seen.args[0]
+    defaults = {}
+    for action in parser._actions:
+        names = [option[2:] for option in action.option_strings if option.startswith("--")]
+        if names and action.dest != "help":
+            defaults[names[0]] = REQUIRED if action.required else plain(action.default)
+    return {"defaults": defaults}
+
+
+def of_hydra(asked: Mapping[str, Any]) -> dict[str, Any]:
+    from hydra import compose, initialize_config_dir
+    from omegaconf import OmegaConf
+
+    folder = next(f"{path}/{asked['folder']}" for path in sys.path if os.path.isdir(f"{path}/{asked['folder']}"))
+    with initialize_config_dir(folder, version_base=None):
+        tree = OmegaConf.to_container(compose(asked["name"]), resolve=False)
+    leaves: dict[str, Any] = {}
+
+    def flatten(node: Any, prefix: str) -> None:
+        if isinstance(node, Mapping) and node:
+            for key, value in node.items():
+                flatten(value, f"{prefix}.{key}" if prefix else str(key))
+        else:
+            leaves[prefix] = plain(node)
+
+    flatten(tree, "")
+    return {"defaults": leaves}
+
+
+if __name__ == "__main__":
+    asked = json.loads(sys.argv[1])
+    prepare(asked)
+    answers = {"class": of_class, "parser": of_parser, "hydra": of_hydra}
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what the package prints is no answer
+    with out:
+        json.dump(answers[asked["kind"]](asked), out)
