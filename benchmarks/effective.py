@@ -40,7 +40,7 @@ STUBS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Check:
     """Something of a framework that can be imported: ``asked`` is what the probe is told, ``owner`` whose options."""
 
@@ -93,7 +93,7 @@ CHECKS: Mapping[str, tuple[Check, ...]] = {
         _class("transformers.training_args", "TrainingArguments", given=_HF),
         _class("transformers.training_args_seq2seq", "Seq2SeqTrainingArguments", given=_HF),
     ),
-    "peft": (_class("peft.tuners.lora.config", "LoraConfig", bare=("peft", "peft.tuners", "peft.tuners.lora")),),
+    "peft": (_class("peft.tuners.lora.config", "LoraConfig", bare=("peft.tuners", "peft.tuners.lora")),),
     "accelerate": (
         Check(
             owner="launch",
@@ -188,8 +188,10 @@ def unpacked(tree: SourceTree, folder: Path) -> Path:
     return place
 
 
-def probe(check: Check, trees: Sequence[SourceTree], folder: Path, site: Path | None) -> dict[str, Any] | str:
-    """What the real thing holds; or why it cannot be imported here."""
+def probe(
+    checks: Sequence[Check], trees: Sequence[SourceTree], folder: Path, site: Path | None
+) -> Mapping[Check, dict[str, Any] | str]:
+    """What the real things hold; or why one cannot be imported here."""
     places = [str(unpacked(tree, folder)) for tree in trees] + ([str(site)] if site else [])
     environment = {
         **os.environ,
@@ -197,12 +199,16 @@ def probe(check: Check, trees: Sequence[SourceTree], folder: Path, site: Path | 
         "CUDA_VISIBLE_DEVICES": "",
         "HF_HUB_OFFLINE": "1",
     }
-    reason = ""
-    for stubs in check.stubs:
-        names = {tree.package for tree in trees}
+    names = {tree.package for tree in trees}
+    found: dict[Check, dict[str, Any] | str] = {}
+    for turn in range(2):
+        left = [check for check in checks if isinstance(found.get(check, ""), str)]
+        if not left:
+            break
+        stubs = left[0].stubs[min(turn, len(left[0].stubs) - 1)]
         asked = {
-            **check.asked,
-            "bare": check.bare,
+            "asked": [dict(check.asked) for check in left],
+            "bare": left[0].bare,
             "stubs": [name for name in stubs if name not in names],
             "versions": {tree.package: tree.version for tree in trees},
         }
@@ -215,11 +221,10 @@ def probe(check: Check, trees: Sequence[SourceTree], folder: Path, site: Path | 
             cwd=folder,
             env=environment,
         )
-        if done.returncode == 0 and done.stdout:
-            answer: dict[str, Any] = json.loads(done.stdout)
-            return answer
         reason = (done.stderr.strip().splitlines() or ["no output"])[-1][:200]
-    return reason
+        answers = json.loads(done.stdout) if done.stdout else [reason] * len(left)
+        found |= dict(zip(left, answers, strict=True))
+    return found
 
 
 def alike(said: object, real: object) -> bool:
@@ -246,9 +251,11 @@ def defaults(check: Check, said: Mapping[str, Declared], real: Mapping[str, Any]
             tally.add("equal" if same else "wrong", "" if same else f"{label} {name}: {known.why}, is {value!r}")
         elif alike(known.value, value):
             tally.add("equal")
+        elif known.value is False and value is None and check.asked["kind"] == "parser":
+            tally.add("off")  # a switch of accelerate's own action: None where argparse has False
         else:
             tally.add("wrong", f"{label} {name}: {known.value!r}, is {value!r}")
-    for name in said:
+    for name in said if check.asked["kind"] != "parser" else ():  # words without dashes, and --help
         short = name.removeprefix(check.prefix)
         if name.startswith(check.prefix) and short not in real and not (check.prefix and "." in short):
             tally.add("extra", f"{label} {name}")
@@ -291,30 +298,29 @@ def results(
         for version in RELEASES[framework].split()[-last:]:
             fields, made = Tally(), Tally()
             package = profiles()[framework].package
-            tables.learn(framework, version)
             base = TRANSFORMERS.get(version) or BESIDE.get(framework) if profiles()[framework].inherits else None
+            tables.learn(framework, version)
+            if base:
+                tables.learn("transformers", base)
             try:
                 trees = [sources.open(package, version), *([sources.open("transformers", base)] if base else [])]
             except TrainmedicError as error:
                 fields.add("not had", f"{framework} {version}: {error}")
                 yield framework, version, fields, made
                 continue
-            for check in CHECKS[framework]:
+            commands = catalogue.commands(framework, version)
+            # This release may lack a class.
+            checks = [check for check in CHECKS[framework] if check.owner in commands]
+            for check, real in probe(checks, trees, folder, site).items():
                 label = f"{framework} {version} {check.owner}"
-                said = declared(framework, (version,), (check.owner,), base)
-                if check.owner not in catalogue.commands(framework, version):
-                    continue  # this release has no such class
-                real = probe(check, trees, folder, site)
                 if isinstance(real, str):
                     fields.add("not importable", f"{label} ({check.asked.get('module', '')}): {real}")
                     continue
-                own = (
-                    {name: one for name, one in said.items() if one.framework == framework}
-                    if base and check.owner in _ALONE
-                    else said
-                )
-                defaults(check, own, real["defaults"], fields, label)
-                instances(check, trees, own, real, made, label)
+                said = declared(framework, (version,), (check.owner,), base)
+                if check.owner in _ALONE:
+                    said = {name: one for name, one in said.items() if one.framework == framework}
+                defaults(check, said, real["defaults"], fields, label)
+                instances(check, trees, said, real, made, label)
             yield framework, version, fields, made
 
 

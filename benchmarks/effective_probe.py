@@ -1,6 +1,6 @@
 """Import a configuration of a release for real and print what it holds, as JSON. Run by `benchmarks.effective` only.
 
-    python benchmarks/effective_probe.py '{"kind": "class", "module": …, "name": …}'
+    python benchmarks/effective_probe.py '{"asked": [{"kind": "class", "module": …, "name": …}]}'
 
 Uses nothing of trainmedic. Modules named in ``stubs`` are stand-ins; those in ``bare`` are packages whose ``__init__``
 does not run; ``versions`` are what unpacked packages answer for their version.
@@ -203,11 +203,21 @@ def of_hydra(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {"defaults": leaves}
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """One answer for each thing that is asked for; one that cannot be imported is its reason, as text."""
     asked = json.loads(sys.argv[1])
     prepare(asked)
     answers = {"class": of_class, "parser": of_parser, "hydra": of_hydra}
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what the package prints is no answer
-    with out:
-        json.dump(answers[asked["kind"]](asked), out)
+    with os.fdopen(os.dup(1), "w") as out:
+        os.dup2(2, 1)  # what the package prints is no answer
+        found: list[Any] = []
+        for each in asked["asked"]:
+            try:
+                found.append(answers[each["kind"]](each))
+            except (Exception, SystemExit) as error:
+                found.append(f"{type(error).__name__}: {error}"[:200])
+        json.dump(found, out)
+
+
+if __name__ == "__main__":
+    main()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from trainmedic.kb.errors import NotFound
@@ -329,6 +329,9 @@ class _Frame:
                 return UNKNOWN if self.reached(name, node, set()) else self.field(name)
             case ast.Attribute(attr="value", value=inner) if isinstance(self.value(inner), str):
                 return self.value(inner)
+            case ast.Attribute(value=ast.Attribute() as inner):
+                self.value(inner)  # a property may set fields
+                return self.static(node)
             case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
                 return self.logical(node)
             case ast.UnaryOp(op=ast.USub()):
@@ -336,15 +339,20 @@ class _Frame:
                 return -inner if isinstance(inner, int | float) else UNKNOWN
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return self.compared(op, self.value(left), self.value(right))
+            case ast.BinOp():
+                return self.arithmetic(node.op, node.left, node.right)
+            case ast.Call():
+                return self.called(node)
+            case _:
+                return self.composed(node)
+
+    def composed(self, node: ast.expr) -> Any:
+        match node:
             case ast.IfExp():
                 known = self.truth(node.test)
                 if known is None:
                     return _one([self.value(node.body), self.value(node.orelse)])
                 return self.value(node.body if known else node.orelse)
-            case ast.BinOp():
-                return self.arithmetic(node.op, node.left, node.right)
-            case ast.Call():
-                return self.called(node)
             case ast.ListComp(elt=element, generators=[ast.comprehension(ifs=[]) as each]):
                 return self.listed(element, each)
             case ast.Subscript(value=inner, slice=index):
@@ -353,21 +361,27 @@ class _Frame:
                 return self.static(node)
 
     def static(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Attribute(value=ast.Name(id=owner), attr=name):
+                at = [n for n, (_, each) in enumerate(self.run.lineage) if each.name == owner and n > self.index]
+                if at:
+                    return self.of_class(name, at[0])
         value = self.run.modules.value(node, self.path)
         return UNKNOWN if isinstance(value, dict) and "$expr" in value else value
 
     def field(self, name: str) -> Any:
-        if name in self.run.fields:
-            return self.run.fields[name]
-        for path, owner in self.run.lineage:
+        return self.run.fields[name] if name in self.run.fields else self.of_class(name, 0)
+
+    def of_class(self, name: str, start: int) -> Any:
+        """What the first class from ``start`` on assigns to a name in its body."""
+        for index, (path, owner) in list(enumerate(self.run.lineage))[start:]:
             for statement in owner.body:
                 match statement:
                     case (
                         ast.Assign(targets=[ast.Name(id=key)], value=value)
                         | ast.AnnAssign(target=ast.Name(id=key), value=ast.expr() as value)
                     ) if key == name:
-                        found = self.run.modules.value(value, path)
-                        return UNKNOWN if isinstance(found, dict) and "$expr" in found else found
+                        return replace(self, path=path, index=index, locals={}).value(value)
         return UNKNOWN
 
     def logical(self, node: ast.expr) -> Any:

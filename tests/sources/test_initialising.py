@@ -92,6 +92,27 @@ def test_a_base_of_another_package_and_its_enumerations_are_followed() -> None:
         initialised("Own", own, values={"kind": "no"})
 
 
+def test_a_property_that_sets_a_field_and_a_list_that_extends_that_of_a_base_are_seen() -> None:
+    code = """
+    class Base:
+        NAMES = ["a"]
+        def __post_init__(self):
+            for name in self.NAMES:
+                setattr(self, name, 1)
+            if self.device.type == "cuda":
+                self.c = 1
+        @property
+        def device(self):
+            return self.prepare()
+        def prepare(self):
+            self.d = 1
+    class Config(Base):
+        NAMES = Base.NAMES + ["b"]
+    """
+    found = initialised("Config", package("p", m=code), values=dict.fromkeys("abcd", 0))
+    assert {name: known for name, (known, _, _) in found.items()} == {"a": True, "b": True, "c": False, "d": False}
+
+
 def test_code_that_would_run_for_ever_ends() -> None:
     body = (
         "for a in self.x:\n"
