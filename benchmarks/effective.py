@@ -65,7 +65,7 @@ def _trl(name: str) -> Check:
 
 
 def _swift(*places: str) -> tuple[Check, ...]:
-    return tuple(_class(place, "SftArguments", "sft", make=False) for place in places)
+    return tuple(_class(place, "SftArguments", "sft", make=False, stubs=((*STUBS, "torch"), ())) for place in places)
 
 
 _HF = {"output_dir": "out", "report_to": "none"}
@@ -80,11 +80,13 @@ _DEEPSPEED = (
     "psutil",
     "cpuinfo",
 )
+_PEFT = ("torch", "transformers", "accelerate", "huggingface_hub", "safetensors", "tqdm", "bitsandbytes")
+_AXOLOTL = (*STUBS, "torch", "transformers", "accelerate", "trl", "axolotl.utils.distributed", "axolotl.loaders")
 _AROUND = ("deepspeed", "deepspeed.runtime", "deepspeed.runtime.zero")
 
 
 def _section(module: str, name: str, prefix: str) -> Check:
-    return _class(module, name, "config", prefix=prefix, make=False, bare=_AROUND, stubs=((), _DEEPSPEED))
+    return _class(module, name, "config", prefix=prefix, make=False, bare=_AROUND, stubs=(_DEEPSPEED, ()))
 
 
 CHECKS: Mapping[str, tuple[Check, ...]] = {
@@ -93,7 +95,7 @@ CHECKS: Mapping[str, tuple[Check, ...]] = {
         _class("transformers.training_args", "TrainingArguments", given=_HF),
         _class("transformers.training_args_seq2seq", "Seq2SeqTrainingArguments", given=_HF),
     ),
-    "peft": (_class("peft.tuners.lora.config", "LoraConfig", bare=("peft.tuners", "peft.tuners.lora")),),
+    "peft": (_class("peft.tuners.lora.config", "LoraConfig", stubs=(_PEFT, ())),),
     "accelerate": (
         Check(
             owner="launch",
@@ -134,8 +136,10 @@ CHECKS: Mapping[str, tuple[Check, ...]] = {
         )
     ),
     "axolotl": (
-        _class("axolotl.utils.schemas.config", "AxolotlInputConfig", "top", make=False),
-        _class("axolotl.utils.config.models.input.v0_4_1", "AxolotlInputConfig", "top", make=False),
+        _class("axolotl.utils.schemas.config", "AxolotlInputConfig", "top", make=False, stubs=(_AXOLOTL, ())),
+        _class(
+            "axolotl.utils.config.models.input.v0_4_1", "AxolotlInputConfig", "top", make=False, stubs=(_AXOLOTL, ())
+        ),
     ),
     "deepspeed": (
         _section(f"{_ZERO}.config", "DeepSpeedZeroConfig", "zero_optimization."),
