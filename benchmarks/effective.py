@@ -61,11 +61,8 @@ def _class(module: str, name: str, owner: str = "", **more: Any) -> Check:
 def _trl(name: str) -> Check:
     stem = name.removesuffix("Config").lower()
     given = {"output_dir": "out", "report_to": "none"} if name != "ModelConfig" else {}
-    return _class(f"trl.trainer.{stem}_config", name, given=given, bare=("trl", "trl.trainer"))
-
-
-def _swift(*places: str) -> tuple[Check, ...]:
-    return tuple(_class(place, "SftArguments", "sft", make=False, stubs=((*STUBS, "torch"), ())) for place in places)
+    places = f"trl.trainer.{stem}_config|trl.experimental.{stem}.{stem}_config"
+    return _class(places, name, given=given, bare=("trl", "trl.trainer", "trl.experimental"))
 
 
 _HF = {"output_dir": "out", "report_to": "none"}
@@ -124,7 +121,15 @@ CHECKS: Mapping[str, tuple[Check, ...]] = {
         Check(owner=name, asked={"kind": "hydra", "folder": "verl/trainer/config", "name": name})
         for name in ("ppo_trainer", "ppo_megatron_trainer", "sft_trainer", "sft_trainer_engine")
     ),
-    "ms-swift": _swift("swift.llm.argument.train_args", "swift.arguments.sft_args", "swift.llm.utils.argument"),
+    "ms-swift": (
+        _class(
+            "swift.llm.argument.train_args|swift.arguments.sft_args|swift.llm.utils.argument",
+            "TrainArguments|SftArguments",
+            "sft",
+            make=False,
+            stubs=((*STUBS, "torch"), ()),
+        ),
+    ),
     "llamafactory": tuple(
         _class(f"llamafactory.hparams.{module}", name, given=given, bare=("llamafactory", "llamafactory.hparams"))
         for module, name, given in (
@@ -136,9 +141,12 @@ CHECKS: Mapping[str, tuple[Check, ...]] = {
         )
     ),
     "axolotl": (
-        _class("axolotl.utils.schemas.config", "AxolotlInputConfig", "top", make=False, stubs=(_AXOLOTL, ())),
         _class(
-            "axolotl.utils.config.models.input.v0_4_1", "AxolotlInputConfig", "top", make=False, stubs=(_AXOLOTL, ())
+            "axolotl.utils.schemas.config|axolotl.utils.config.models.input.v0_4_1",
+            "AxolotlInputConfig",
+            "top",
+            make=False,
+            stubs=(_AXOLOTL, ()),
         ),
     ),
     "deepspeed": (
@@ -168,7 +176,7 @@ TRANSFORMERS: Mapping[str, str] = {
     **{"0.23.1": "4.57.1", "0.26.2": "4.57.1", "1.2.0": "5.3.0", "1.9.0": "5.23.0", "1.16.0": "5.24.0"},
 }
 """The release of transformers that one of TRL is tried with; others take the one that their own pins allow."""
-BESIDE = {"ms-swift": "4.57.1", "llamafactory": "4.52.4"}
+BESIDE = {"ms-swift": "4.57.1", "llamafactory": "4.52.4", "axolotl": "4.46.3"}
 
 
 @dataclass
@@ -245,7 +253,9 @@ def defaults(check: Check, said: Mapping[str, Declared], real: Mapping[str, Any]
     for name, value in real.items():
         if name.startswith("_"):
             continue
-        known = said.get(check.prefix + name)
+        # A section takes the plain name of an alias as well.
+        alias = check.prefix + profiles()[label.split()[0]].alias_prefix + name
+        known = said.get(check.prefix + name) or said.get(alias)
         if known is None:
             tally.add("missing", f"{label} {name} = {value!r}")
         elif known.why == "computed":
@@ -302,7 +312,7 @@ def results(
         for version in RELEASES[framework].split()[-last:]:
             fields, made = Tally(), Tally()
             package = profiles()[framework].package
-            base = TRANSFORMERS.get(version) or BESIDE.get(framework) if profiles()[framework].inherits else None
+            base = TRANSFORMERS.get(version) if framework == "trl" else BESIDE.get(framework)
             tables.learn(framework, version)
             if base:
                 tables.learn("transformers", base)
@@ -314,7 +324,12 @@ def results(
                 continue
             commands = catalogue.commands(framework, version)
             # This release may lack a class.
-            checks = [check for check in CHECKS[framework] if check.owner in commands]
+            names = catalogue.keys(framework, version)
+            checks = [
+                check
+                for check in CHECKS[framework]
+                if check.owner in commands and any(name.startswith(check.prefix) for name in names)
+            ]
             for check, real in probe(checks, trees, folder, site).items():
                 label = f"{framework} {version} {check.owner}"
                 if isinstance(real, str):

@@ -126,8 +126,20 @@ def plain(value: Any) -> Any:
     return {"$repr": type(value).__name__}
 
 
+def first_of(modules: Sequence[str]) -> types.ModuleType:
+    """The first of these modules that this release has."""
+    for name in modules[:-1]:
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if not error.name or not (name == error.name or name.startswith(f"{error.name}.")):
+                raise
+    return importlib.import_module(modules[-1])
+
+
 def of_class(asked: Mapping[str, Any]) -> dict[str, Any]:
-    found = getattr(importlib.import_module(asked["module"]), asked["name"])
+    module = first_of(asked["module"].split("|"))
+    found = next(getattr(module, name) for name in asked["name"].split("|") if hasattr(module, name))
     if hasattr(found, "model_fields") or hasattr(found, "__fields__"):
         return {"defaults": dict(of_model(found))}
     defaults = {}
@@ -151,9 +163,15 @@ def of_class(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def of_model(found: Any) -> Iterator[tuple[str, Any]]:
+    if not hasattr(found, "model_fields"):  # of pydantic 1
+        for name, each in found.__fields__.items():
+            yield each.alias or name, REQUIRED if each.required else plain(each.get_default())
+        return
     for name, each in found.model_fields.items():
         value = REQUIRED if each.is_required() else plain(each.get_default(call_default_factory=True))
         yield each.alias or name, value
+        if found.model_config.get("populate_by_name"):
+            yield name, value
 
 
 def of_parser(asked: Mapping[str, Any]) -> dict[str, Any]:
