@@ -103,7 +103,11 @@ class Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def prepare(asked: Mapping[str, Any]) -> None:
     sys.meta_path.insert(0, Stubs(asked.get("stubs", ())))
     known, real = asked.get("versions", {}), importlib.metadata.version
-    importlib.metadata.version = lambda name: known.get(name.replace("_", "-").lower()) or real(name)
+
+    def version(distribution_name: str) -> str:
+        return str(known.get(distribution_name.replace("_", "-").lower()) or real(distribution_name))
+
+    importlib.metadata.version = version
     checks = types.ModuleType("transformers.dependency_versions_check")
     checks.dep_version_check = lambda *_: None  # type: ignore[attr-defined]
     sys.modules[checks.__name__] = checks
@@ -184,7 +188,7 @@ def of_parser(asked: Mapping[str, Any]) -> dict[str, Any]:
         raise Seen(self)
 
     argparse.ArgumentParser.parse_args = parse  # type: ignore[method-assign]
-    argparse.ArgumentParser.parse_known_args = parse  # type: ignore[method-assign,assignment]
+    argparse.ArgumentParser.parse_known_args = parse  # type: ignore[method-assign]
     try:
         if "function" in asked:
             parser = getattr(importlib.import_module(asked["module"]), asked["function"])()
@@ -202,12 +206,10 @@ def of_parser(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def of_hydra(asked: Mapping[str, Any]) -> dict[str, Any]:
-    from hydra import compose, initialize_config_dir
-    from omegaconf import OmegaConf
-
+    hydra, omegaconf = importlib.import_module("hydra"), importlib.import_module("omegaconf")
     folder = next(f"{path}/{asked['folder']}" for path in sys.path if os.path.isdir(f"{path}/{asked['folder']}"))
-    with initialize_config_dir(folder, version_base=None):
-        tree = OmegaConf.to_container(compose(asked["name"]), resolve=False)
+    with hydra.initialize_config_dir(folder, version_base=None):
+        tree = omegaconf.OmegaConf.to_container(hydra.compose(asked["name"]), resolve=False)
     leaves: dict[str, Any] = {}
 
     def flatten(node: Any, prefix: str) -> None:

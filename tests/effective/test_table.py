@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
 
 from trainmedic.kb.effective.model import Effective, Row
 from trainmedic.kb.effective.table import effective, rows_of
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
+from trainmedic.ui.cli import main
 
 VERSIONS = "trl==1.9.0\ntransformers==5.23.0\ndeepspeed==0.19.5\n"
 COMMAND = "accelerate launch --num_processes 8 trl/scripts/sft.py --config sft.yaml "
@@ -99,3 +104,16 @@ def test_the_short_table_has_what_rules_speak_of_and_all_that_was_written() -> N
     short, whole = list(rows_of(run, everything=False)), list(rows_of(run, everything=True))
     assert len(short) < len(whole) == len(run.rows)
     assert {row.name for row in run.rows if row.span is not None} <= {row.name for row in short}
+
+
+def test_the_command_prints_the_table_or_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text("pip install trl==1.9.0\ntrl sft --model_name_or_path m --seed 1 --seed 2\n", encoding="utf-8")
+    assert main(["effective", str(file), "--language", "en"]) == 0
+    printed = capsys.readouterr().out
+    assert [word for word in ("seed = 1", "overridden", "more options at their defaults") if word not in printed] == []
+    assert main(["effective", str(file), "--json"]) == 0
+    (whole,) = json.loads(capsys.readouterr().out)
+    assert {"name": "seed", "value": 2}.items() <= next(row for row in whole["rows"] if row["name"] == "seed").items()
+    file.write_text("nothing here", encoding="utf-8")
+    assert main(["effective", str(file)]) == 3
