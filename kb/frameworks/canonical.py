@@ -28,6 +28,8 @@ SETTINGS: tuple[str, ...] = tuple(specs())
 _NONE: Mapping[str, VersionFact] = MappingProxyType({})
 CHECKPOINT = "checkpoint"
 """The scope of what a model's own config.json says."""
+PARTS = ("deepspeed", "accelerate", "env", "launcher", CHECKPOINT)
+"""The scopes of what a run is configured with besides the framework's own options."""
 _LOADED = ("from_pretrained", CHECKPOINT)
 _LOOSE = ("transformers", "deepspeed", "accelerate", "peft", "bnb", "trl", "axolotl")
 """Columns tried, in this order, where no framework was recognised."""
@@ -175,7 +177,7 @@ def _own(framework: str, scope: str) -> bool:
 def _columns(framework: str | None, key: str, scope: str) -> list[tuple[str, str]]:
     """(column, option name in it) for an option, the most specific first."""
     lowered = scope.lower()
-    if lowered in ("deepspeed", "accelerate", "env", "launcher", CHECKPOINT):
+    if lowered in PARTS:
         return [(lowered, key)]
     if scope in PEFT_CALLS:
         return [("peft", key)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from trainmedic.kb.frameworks.catalogue import around, inherited_from
@@ -26,6 +27,22 @@ class Default:
     source: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """An option with its default where that is certain. ``why`` it is not: required, computed or differs.
+
+    ``computed`` is the expression of a default that is computed, or of one that refers to another option.
+    """
+
+    name: str
+    framework: str
+    value: Value = None
+    why: str = ""
+    computed: str = ""
+
+
+_SEQ2SEQ = ("llamafactory", "ms-swift")
+"""Their arguments extend Seq2SeqTrainingArguments."""
 _UNKNOWN = object()
 _NO_SUCH = object()
 
@@ -116,6 +133,69 @@ def defaults(
             value, key = one
             answer[spec.name] = Default(value, key, _source(catalog, releases, key))
     return answer
+
+
+@of_tables
+@lru_cache(maxsize=64)
+def declared(
+    framework: str, releases: tuple[str, ...], owners: tuple[str, ...], transformers: str | None
+) -> Mapping[str, Declared]:
+    """Every option that all of ``releases`` have for ``owners`` (empty: for any), inherited ones included.
+
+    Empty where nothing was read of one of the releases.
+    """
+    catalog = table(framework)
+    if catalog is None or not was_read(framework, releases):
+        return {}
+    places = [
+        _At(release, near, _parents(framework, release, transformers) if framework in INHERITS else (), owners)
+        for release in releases
+        for near in catalog.around(release)
+    ]
+    answer: dict[str, Declared] = {}
+    hf = table("transformers") if framework in INHERITS else None
+    if hf is not None:
+        parents = [(parent, _hf_owners(framework)) for parent in dict.fromkeys(p for at in places for p in at.parents)]
+        for name in hf.names:
+            seen = [_written_at(hf, name, parent, parent, mine) for parent, mine in parents]
+            if seen and _NO_SUCH not in seen:
+                answer[name] = _declared(name, hf.framework, seen)
+    mine = ("TrainingArguments", *owners) if framework == "transformers" and owners else owners
+    for name in catalog.names:
+        seen = [_written_at(catalog, name, at.release, at.near, mine) for at in places]
+        if seen and _NO_SUCH not in seen:
+            answer[name] = _declared(name, framework, seen)
+    return MappingProxyType({name: answer[name] for name in sorted(answer)})
+
+
+def _hf_owners(framework: str) -> tuple[str, ...]:
+    return ("TrainingArguments", "Seq2SeqTrainingArguments") if framework in _SEQ2SEQ else ("TrainingArguments",)
+
+
+def _written_at(catalog: Table, name: str, release: str, near: str, owners: tuple[str, ...]) -> Any:
+    """The default as catalogued; _NO_SUCH where the release or the owners do not have the option."""
+    pair = catalog.closest(name, near) if catalog.alive(name, release) is not False else None
+    if pair is None:
+        return _NO_SUCH
+    holders, special = catalog.owner_sets[pair[1]["in"]], pair[1].get("default_by", {})
+    mine = [owner for owner in owners if owner in holders] if owners else holders
+    values = [special.get(owner, pair[1].get("default")) for owner in mine]
+    if not values:
+        return _NO_SUCH
+    return values[0] if all(_same(value, values[0]) for value in values) else _UNKNOWN
+
+
+def _declared(name: str, framework: str, seen: Sequence[Any]) -> Declared:
+    first = seen[0]
+    if any(value is _UNKNOWN or not _same(value, first) for value in seen):
+        return Declared(name=name, framework=framework, why="differs")
+    if first in ("<required>", "???"):
+        return Declared(name=name, framework=framework, why="required")
+    if isinstance(first, dict) and "$expr" in first:
+        return Declared(name=name, framework=framework, why="computed", computed=str(first["$expr"]))
+    if isinstance(first, str) and "${" in first:
+        return Declared(name=name, framework=framework, why="computed", computed=first)
+    return Declared(name=name, framework=framework, value=tuple(first) if isinstance(first, list) else first)
 
 
 def _parents(framework: str, release: str, transformers: str | None) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def options_of(name: str, tree: SourceTree, *others: SourceTree) -> dict[str, Op
 
     What a class declares anew replaces what it inherits, and keeps its place.
     """
-    lookup = _Lookup((tree, *others))
+    lookup = Lookup((tree, *others))
     lineage = lookup.lineage(*lookup.named(name, tree))
     modules = Modules(joined(tree, *others), lookup.around({path for path, _ in lineage}))
     found: dict[str, Option] = {}
@@ -111,7 +111,7 @@ def _read_by(call: ast.Call, assigned: Mapping[str, ast.expr]) -> Iterator[str]:
 
 
 @dataclass(slots=True)
-class _Lookup:
+class Lookup:
     """Finds what the name of a class means in a module."""
 
     trees: Sequence[SourceTree]

@@ -374,13 +374,22 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", regex(r"^[-+]?\d+(\.\d*
 
 def yaml_options(text: str) -> dict[str, Entry]:
     """The leaves of a YAML tree, flattened with dots; lists and empty mappings are leaves."""
+    return leaves(yaml_tree(text))
+
+
+def yaml_tree(text: str) -> dict[str, Any]:
+    tree: dict[str, Any] = yaml.load(text, _Loader) or {}
+    return tree
+
+
+def leaves(tree: Mapping[str, Any]) -> dict[str, Entry]:
     options: dict[str, Entry] = {}
-    _flatten(yaml.load(text, _Loader) or {}, "", options)
+    _flatten(tree, "", options)
     return options
 
 
 def _flatten(node: object, prefix: str, options: dict[str, Entry]) -> None:
-    if isinstance(node, dict) and (node or not prefix):
+    if isinstance(node, Mapping) and (node or not prefix):
         for key, value in node.items():
             if str(key) in ("_target_", "defaults", "hydra") and not (prefix and str(key) != "defaults"):
                 continue

@@ -113,6 +113,8 @@ class Modules:
         match node:
             case ast.Call(func=ast.Name(id="int" | "float" as kind), args=[argument], keywords=[]):
                 return _converted(kind, self._value(argument, path, depth))
+            case ast.Call(func=ast.Name(id=owner), args=[argument, *_]) if self._is_integer(owner):
+                return _converted("int", self._value(argument, path, depth))
             case ast.JoinedStr():
                 return "".join(str(self._value(part, path, depth)) for part in node.values)
             case ast.FormattedValue(value=inner, conversion=-1, format_spec=None):
@@ -142,6 +144,11 @@ class Modules:
         if member not in table:
             raise _NotStatic
         return self._value(table[member], path, depth + 1)
+
+    def _is_integer(self, name: str) -> bool:
+        """Whether a class of these sources is an integer that prints in its own way, as DeepSpeed has one."""
+        found = self.classes.get(name)
+        return found is not None and [last_name(base) for base in found[1].bases] == ["int"]
 
     def is_enum(self, name: str) -> bool:
         """Whether a class of these sources is an enumeration."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmedic.kb.audit.lock_comparison import compare
+from trainmedic.kb.effective.table import effective
 from trainmedic.kb.engine.facts import version_text, within
 from trainmedic.kb.engine.values import show
 from trainmedic.kb.lazy import regex
@@ -45,10 +46,14 @@ MAX_FACTS = 60
 QUIET = "checked, not so here"
 MAX_DIFFERENCES = 15
 MAX_RAISED = 2
+MAX_LOST, MAX_OPTIONS = 6, 12
+NAMING = 5
+"""The candidates whose texts may name an option."""
 BYTES_PER_TOKEN = 3
 """A cautious estimate: Chinese has about three bytes a token, English four."""
 
 
+_OPTION = regex(r"--(?P<flag>[A-Za-z][\w.-]*)|`(?P<code>[A-Za-z][\w.]*)[`=]|(?P<word>[A-Za-z]\w*[_.]\w[\w.]*\w)")
 _MARKER = regex(r"\s?\[\d+\]")
 
 
@@ -185,6 +190,7 @@ def _facts(draft: Draft) -> Texts:
     yield from _of_the_conversation(draft)
     yield from _of_settings(draft)
     yield from _of_quiet_checks(draft)
+    yield from _of_options(draft)
     yield from _of_others(draft)
 
 
@@ -314,6 +320,38 @@ def _of_settings(draft: Draft) -> Texts:
             written = " (not written)" if setting.is_default else ""
             span = setting.option.span if setting.option is not None else setting.span
             yield f"in effect: {name} = {show(setting.value)}{written}, {setting.source}", _only(span)
+
+
+def _of_options(draft: Draft) -> Texts:
+    """The values in effect of options that the user, an error or the first candidates name, and what has no effect."""
+    evidence = draft.context.evidence
+    if not evidence.run.options:
+        return
+    found = effective(evidence)
+    for lost in found.lost[:MAX_LOST]:
+        yield f"without effect: {lost.name} = {show(lost.value)} ({lost.kind}): {lost.reason}", _only(lost.span)
+    rows = {row.name: row for row in reversed(found.rows)}
+    told = settings_used(draft.context.report)
+    named = dict.fromkeys(name for text in _naming(draft) for name in option_words(text))
+    wanted = [row for name in named if (row := rows.get(name)) is not None and row.setting not in told]
+    for row in wanted[:MAX_OPTIONS]:
+        yield f"in effect: {row.name} = {show(row.value)}, {row.origin}", _only(row.span)
+
+
+def _naming(draft: Draft) -> Iterator[str]:
+    """Texts that may name an option, the most telling first."""
+    evidence = draft.context.evidence
+    yield evidence.question
+    yield from (trace.message for trace in evidence.tracebacks)
+    for cause in draft.diagnosis.differential.causes[:NAMING]:
+        yield cause.case.title.get(draft.language)
+        yield from (cause.case.section(part, draft.language) for part in ("cause", "fix"))
+
+
+def option_words(text: str) -> Iterator[str]:
+    """Words that can only be names of options: with an underscore or a dot inside, or written as code or a flag."""
+    for match in _OPTION.finditer(text):
+        yield (match["flag"] or match["code"] or match["word"]).replace("-", "_")
 
 
 def _of_quiet_checks(draft: Draft) -> Texts:

@@ -96,6 +96,21 @@ def test_what_the_program_computed_is_told_as_facts_with_their_places(kto: Case)
     assert fired.spans[0].attachment == "train.sh"
 
 
+def test_an_option_that_the_question_names_is_told_with_its_value_at_the_users_release(
+    knowledge_advisor: Advisor,
+) -> None:
+    command = Attachment(
+        name="run.sh", content="pip install trl==1.9.0\ntrl sft --model_name_or_path m --seed 1 --seed 2"
+    )
+    asked = "Does `packing_strategy` matter, and what is ddp_timeout? My --eval-packing is not set."
+    facts = brief_of(drafted(knowledge_advisor, command, question=asked), ROOM).facts
+    told = [fact.text for fact in facts]
+    assert "in effect: packing_strategy = bfd, default of trl 1.9.0" in told
+    assert "in effect: eval_packing = not set, default of trl 1.9.0" in told
+    assert "without effect: seed = 1 (overridden): run.sh:2 sets it to 2" in told
+    assert sum(text.startswith("in effect: ") for text in told) < 30
+
+
 def test_of_a_long_log_the_lines_that_something_was_read_from_come_first(knowledge_advisor: Advisor) -> None:
     log = Attachment(name="train.log", content=f"{LOG}{{'loss': nan, 'grad_norm': nan, 'epoch': 0.400}}\n{LOG}")
     brief = brief_of(drafted(knowledge_advisor, *KTO.files, log), ROOM)

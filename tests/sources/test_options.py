@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 
 import pytest
 
@@ -430,3 +431,37 @@ def test_a_name_that_would_break_the_line_layout_is_refused() -> None:
     book.add("1.0", {'a"b': entry(1, "X")})
     with pytest.raises(ValueError, match="cannot be stored"):
         text_of(book)
+
+
+def test_what_a_hydra_file_builds_on_is_mounted_where_it_says_and_overridden_as_hydra_does() -> None:
+    folder = "verl/trainer/config"
+    files = {
+        f"{folder}/ppo_trainer.yaml": """
+            defaults:
+              - engine: dp
+              - actor@actor_ref.actor: ${engine}_actor
+              - _self_
+            actor_ref: {actor: {lr: 2}}
+            """,
+        f"{folder}/ppo_megatron_trainer.yaml": "defaults: [ppo_trainer, {override engine: mega}]\nextra: 1",
+        f"{folder}/engine/dp.yaml": "# @package _global_\nengine: dp",
+        f"{folder}/engine/mega.yaml": "# @package _global_\nengine: mega",
+        f"{folder}/actor/dp_actor.yaml": "defaults: [actor, {../optim@optim: sgd}]\nlr: 1",
+        f"{folder}/actor/mega_actor.yaml": "defaults: [mega_actor]\nlr: 3\nbuckets: 4",
+        f"{folder}/actor/actor.yaml": "lr: 0\nclip: true",
+        f"{folder}/optim/sgd.yaml": "name: sgd",
+    }
+    options = extract("verl", files_of({name: textwrap.dedent(text) for name, text in files.items()}))
+    of = {
+        owner: {
+            name: entry.get("default_by", {}).get(owner, entry["default"])
+            for name, entry in options.items()
+            if owner in entry["in"]
+        }
+        for owner in ("ppo_trainer", "ppo_megatron_trainer")
+    }
+    actor = "actor_ref.actor"
+    assert of["ppo_trainer"] == {
+        **{f"{actor}.lr": 2, f"{actor}.clip": True, f"{actor}.optim.name": "sgd", "engine": "dp"},
+    }
+    assert of["ppo_megatron_trainer"] == {f"{actor}.lr": 2, f"{actor}.buckets": 4, "engine": "mega", "extra": 1}

@@ -131,16 +131,18 @@ def library_here() -> Library:
     return Library(sources())
 
 
+@cache
+def derived() -> Derived:
+    """What is derived from the releases at hand."""
+    from trainmedic.kb.sources.derived import Derived
+
+    return Derived(sources())
+
+
 def read_releases() -> None:
     """Let this command read the releases that a run names and no catalogue has, as the settings ``sources…`` allow."""
     from trainmedic.kb.error_messages import index
     from trainmedic.kb.frameworks import tables
-
-    @cache
-    def derived() -> Derived:
-        from trainmedic.kb.sources.derived import Derived
-
-        return Derived(sources())
 
     tables.read_with(
         lambda known, version: derived().catalogue(known, version),

@@ -1,0 +1,119 @@
+"""What decides a run, with its origin, and what is written without effect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from trainmedic.kb.effective.model import Effective, Row
+from trainmedic.kb.effective.table import effective, rows_of
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.pipeline import parse
+from trainmedic.ui.cli import main
+
+VERSIONS = "trl==1.9.0\ntransformers==5.23.0\ndeepspeed==0.19.5\n"
+COMMAND = "accelerate launch --num_processes 8 trl/scripts/sft.py --config sft.yaml "
+
+
+def found(files: Mapping[str, str]) -> Effective:
+    return effective(parse("", [Attachment(name=name, content=text) for name, text in files.items()]))
+
+
+def sft(yaml: str, flags: str = "", **files: str) -> Effective:
+    named = {name.replace("_", "."): text for name, text in files.items()}
+    return found({"versions.txt": VERSIONS, "sft.yaml": yaml, "run.sh": COMMAND + flags, **named})
+
+
+def row(of: Effective, name: str, part: str = "") -> Row:
+    return next(row for row in of.rows if (row.name, row.part) == (name, part))
+
+
+def lost(of: Effective) -> set[tuple[str, str]]:
+    return {(each.name, each.kind) for each in of.lost}
+
+
+def test_a_default_is_that_of_the_class_at_its_release_and_of_transformers_at_the_one_installed() -> None:
+    run = sft("model_name_or_path: m\n")
+    assert (row(run, "max_length").value, row(run, "max_length").origin) == (1024, "default of trl 1.9.0")
+    assert row(run, "seed").origin == "default of transformers 5.23.0"
+
+
+def test_what_a_command_says_last_counts_and_what_it_replaces_is_listed() -> None:
+    run = sft("learning_rate: 2.0e-5\n", "--learning_rate 1e-5 --learning-rate 3e-5")
+    assert (row(run, "learning_rate").value, row(run, "learning_rate").origin) == (3e-5, "command: run.sh:1")
+    assert [(each.value, each.span.attachment) for each in run.lost] == [(2e-5, "sft.yaml"), (1e-5, "run.sh")]
+
+
+def test_a_switch_written_as_no_is_false() -> None:
+    assert row(sft("packing: true\n", "--no_gradient_checkpointing"), "gradient_checkpointing").value is False
+
+
+def test_auto_in_a_deepspeed_file_has_the_trainers_value_and_another_value_is_refused() -> None:
+    file = """{"train_micro_batch_size_per_gpu": "auto", "train_batch_size": "auto", "gradient_accumulation_steps": 2,
+        "optimizer": {"type": "AdamW", "params": {"betas": "auto"}}, "zero_optimization": {"stage": 3}}"""
+    yaml = "per_device_train_batch_size: 4\ngradient_accumulation_steps: 8\ndeepspeed: ds.json\noptim: adafactor\n"
+    run = sft(yaml, ds_json=file)
+    assert row(run, "train_micro_batch_size_per_gpu", "deepspeed").value == 4
+    assert row(run, "train_batch_size", "deepspeed").value == row(run, "global_batch").value == 4 * 8 * 8
+    assert row(run, "optimizer.params.betas", "deepspeed").value == (0.9, 0.999)
+    assert {("gradient_accumulation_steps", "refused"), ("optim", "unused")} <= lost(run)
+
+
+def test_what_nothing_reads_beside_another_option_is_no_part_of_the_run() -> None:
+    run = sft("num_train_epochs: 3\nmax_steps: 100\neval_steps: 10\n")
+    assert lost(run) == {("num_train_epochs", "unused"), ("eval_steps", "unused")}
+
+
+def test_a_key_outside_its_section_and_a_name_that_no_release_has_are_dropped() -> None:
+    run = sft("deepspeed: ds.json\nfoo_bar: 1\n", ds_json='{"overlap_comm": true, "zero_optimization": {"stage": 2}}')
+    assert lost(run) == {("overlap_comm", "dropped"), ("foo_bar", "dropped")}
+    assert not any(row.name in ("overlap_comm", "foo_bar") for row in run.rows if row.span is not None)
+
+
+def test_the_precision_of_the_trainer_replaces_that_of_accelerate() -> None:
+    run = sft("fp16: true\nbf16: false\n").lost
+    assert run == ()
+    command = COMMAND.replace("--num_processes", "--mixed_precision bf16 --num_processes")
+    given = {"versions.txt": VERSIONS, "sft.yaml": "fp16: true\n", "run.sh": command}
+    assert lost(found(given)) == {("mixed_precision", "replaced")}
+
+
+def test_a_reference_has_the_value_of_what_it_names() -> None:
+    run = found(
+        {"run.sh": "pip install verl==0.9.0\npython3 -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=5 data.x=1"}
+    )
+    follows = row(run, "actor_rollout_ref.actor.rollout_n")
+    assert (follows.value, follows.kind, follows.origin) == (5, "derived", "follows actor_rollout_ref.rollout.n")
+
+
+def test_nothing_is_said_of_the_defaults_of_a_release_that_was_not_read() -> None:
+    run = found({"run.sh": "pip install trl==9.9.9\ntrl sft --learning_rate 1e-5 --model_name_or_path m"})
+    assert [row.name for row in run.rows if row.kind == "default"] == []
+    assert row(run, "learning_rate").value == 1e-5
+
+
+def test_a_variable_of_the_shell_is_not_read_as_a_value() -> None:
+    assert row(sft("seed: 1\n", "--learning_rate $LR"), "learning_rate").kind == "unknown"
+
+
+def test_the_short_table_has_what_rules_speak_of_and_all_that_was_written() -> None:
+    run = sft("logging_dir: x\n")
+    short, whole = list(rows_of(run, everything=False)), list(rows_of(run, everything=True))
+    assert len(short) < len(whole) == len(run.rows)
+    assert {row.name for row in run.rows if row.span is not None} <= {row.name for row in short}
+
+
+def test_the_command_prints_the_table_or_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text("pip install trl==1.9.0\ntrl sft --model_name_or_path m --seed 1 --seed 2\n", encoding="utf-8")
+    assert main(["effective", str(file), "--language", "en"]) == 0
+    printed = capsys.readouterr().out
+    assert [word for word in ("seed = 1", "overridden", "more options at their defaults") if word not in printed] == []
+    assert main(["effective", str(file), "--json"]) == 0
+    (whole,) = json.loads(capsys.readouterr().out)
+    assert {"name": "seed", "value": 2}.items() <= next(row for row in whole["rows"] if row["name"] == "seed").items()
+    file.write_text("nothing here", encoding="utf-8")
+    assert main(["effective", str(file)]) == 3
