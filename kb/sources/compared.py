@@ -22,7 +22,7 @@ MOST_CHANGES = 10
 """Changes of one package."""
 MOST_LINES = 24
 """Lines of one difference."""
-MOST_FILES = 60
+MOST_FILES = 20
 """Changed files that are looked through for the options in use."""
 _SHORTEST = 4
 _HUNK = regex(r"^(?=@@ )", re.MULTILINE)
