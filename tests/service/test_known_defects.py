@@ -72,9 +72,9 @@ def defect(**values: object) -> Defect:
     ("introduced", "fixed", "says"),
     [
         ("0.1.0", "0.2.0", "from 0.1.0 on and repaired in 0.2.0"),
-        ("0.1.0", None, "no release repairs it yet"),
+        ("0.1.0", None, "no known release repairs it"),
         (None, "0.2.0", "before 0.2.0"),
-        (None, None, "No release of trl repairs it yet"),
+        (None, None, "No known release of trl repairs it"),
     ],
 )
 def test_the_cause_says_which_releases_have_it(introduced: str | None, fixed: str | None, says: str) -> None:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ForwardRef, Union, get_args, get_origin, get_
 from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.model.report_view import FindingView, ReportView
+from trainmedic.kb.model.report_view import FindingView, HorizonView, ReportView
 from trainmedic.service.answer import schema as answer
 from trainmedic.service.answer.schema import CurveView, DifferenceView, DiffView, EffectView
 from trainmedic.service.api.resources import Hits
@@ -27,6 +27,7 @@ NumberText = Annotated[str, BeforeValidator(lambda value: f"{value:.6g}")]
 PARTS: Mapping[type, str] = {
     Span: "attachment line column text default",
     FindingView: "rule_id title severity status message fix patch clears appears evidence missing cases",
+    HorizonView: "package asked read_up_to message",
     answer.CauseView: "rank case_id title cause fix confidence score evidence_grade findings refutations level "
     "mechanism",
     answer.StatementView: "text",
@@ -49,9 +50,9 @@ RESULTS: Mapping[str, tuple[type, str]] = {
         "id conversation_id verdict language mode answer causes differential findings missing citations steps messages "
         f"{_RUN} {_INPUTS} notices kb_version",
     ),
-    "check_config": (ReportView, f"findings {_RUN} {_INPUTS} ruleset_version"),
-    "audit_packages": (answer.AuditView, f"defects changes packages patch {_INPUTS}"),
-    "diff": (DiffView, "differences curves findings defects"),
+    "check_config": (ReportView, f"findings horizon {_RUN} {_INPUTS} ruleset_version"),
+    "audit_packages": (answer.AuditView, f"defects changes packages horizon patch {_INPUTS}"),
+    "diff": (DiffView, "differences curves findings defects horizon"),
     "explain_message": (answer.MessagesView, "messages"),
     "search_cases": (Hits, "hits kb_version"),
 }
