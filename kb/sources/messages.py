@@ -62,10 +62,10 @@ def collected(
                     entry.last, entry.places = index, []
                 entry.places.append((about.above + path, message))
                 entry.files.add(path)
-    return versions, {key: entry for key, entry in entries.items() if not general or is_general(entry)}
+    return versions, {key: entry for key, entry in entries.items() if not general or _is_general(entry)}
 
 
-def is_general(entry: Entry) -> bool:
+def _is_general(entry: Entry) -> bool:
     """Whether a message is of shared code, or of several models of a library that copies their code."""
     return len(entry.files) >= MODELS_WITH_MESSAGE or not all(map(_is_of_model, entry.files))
 
