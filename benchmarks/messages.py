@@ -3,8 +3,8 @@
     python benchmarks/messages.py STORE [--count 150] [--seed 1]
 
 STORE is a folder of source packs (``trainmedic kb sources read WHEEL``). Samples are ``raise X(…)`` and assertions
-with a text, anywhere in the stored releases of packages whose messages are known, each printed as Python would, with made-up values. A sample
-counts as explained if the first answer is its file, function, exception and condition, at its release.
+with a text, anywhere in the stored releases of packages whose messages are known, each printed as Python would, with
+made-up values. A sample counts as explained if an answer is its file, function and condition, at its release.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ def samples(sources: Sources, count: int, generator: random.Random) -> Iterator[
         if statements:
             found += 1
             node = generator.choice(statements)
-            inside = (each for each in messages_of(text) if node.lineno <= each.line <= (node.end_lineno or 0))
+            inside = (
+                each for each in messages_of(text, every=True) if node.lineno <= each.line <= (node.end_lineno or 0)
+            )
             yield Sample(tree, path, node.lineno, next(inside, None))
 
 

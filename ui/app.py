@@ -110,6 +110,7 @@ def build_service(
 
     If its index has words only, the reloader makes it whole in the background.
     """
+    from trainmedic.kb.sources.reader import ReaderOfReleases
     from trainmedic.service.access.slots import Worker
     from trainmedic.service.dialogue.reading import ReadingPool
     from trainmedic.ui.background import forgetting, serving
@@ -120,7 +121,9 @@ def build_service(
     if webhook is not None:
         observers = (*observers, webhook)
         background.append(webhook.running)
-    reading = ReadingPool(settings.concurrency, READING_TIMEOUT_S, READING_MEMORY)
+    releases = ReaderOfReleases(settings.data_dir / "sources", "off" if settings.sources == "off" else "installed")
+    releases.attach()
+    reading = ReadingPool(settings.concurrency, READING_TIMEOUT_S, READING_MEMORY, releases.read)
     reading.preload()
     background.append(reading.running)
     database = database_of(settings)

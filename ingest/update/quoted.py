@@ -14,7 +14,7 @@ from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.pages.page import KNOWLEDGE
 from trainmedic.kb.versions import permits
 
-NEAR = 14
+NEAR = 40
 """Characters between an option and what is said of its default."""
 FOLDERS = ("rules", "cases", "mechanisms")
 _EXAMPLES = re.compile(r"^## (?:Fires|Silent|Cannot tell|Should find|Examples)\b", re.MULTILINE)

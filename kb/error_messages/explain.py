@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from trainmedic.kb.error_messages.advice import Advice, AdviceBook, load_advice
 from trainmedic.kb.error_messages.index import MOST_LINES, MessageIndex, Occurrence, load_index, read_index
@@ -58,7 +59,8 @@ def explain(
 
     ``question`` is further text to read, such as a message on its own; its places have no attachment.
     """
-    indexes = (*_of_releases(evidence), index or load_index())
+    releases = tuple(_of_releases(evidence))
+    indexes = (*releases, index or load_index())
     advice = advice or load_advice()
     sources = evidence.sources or (Source(name=None, text=evidence.question, byte_count=0),)
     if question and question != evidence.question:
@@ -71,6 +73,7 @@ def explain(
     ]
     occurrences.sort(key=lambda pair: pair[1].order)
     matches = [_match(group, evidence, advice) for group in _groups(occurrences)]
+    matches += _by_line(releases, matches, evidence)
     unique: dict[tuple[str, str], MessageMatch] = {}
     for match in matches:
         unique.setdefault((match.entry.package, match.entry.template), match)
@@ -159,6 +162,33 @@ def _match(group: Sequence[tuple[Occurrence, Span]], evidence: Evidence, advice:
     )
 
 
+def _by_line(
+    releases: Sequence[MessageIndex], matches: Sequence[MessageMatch], evidence: Evidence
+) -> Iterator[MessageMatch]:
+    """What raised the exceptions whose text says nothing that can be looked up: the statement in the last frame."""
+    known = {id(_traceback_at(match.span, evidence.tracebacks)) for match in matches}
+    for traceback in evidence.tracebacks:
+        frame = traceback.frames[-1] if traceback.frames and id(traceback) not in known else ""
+        found = next(filter(None, (each.at(_line(frame), partial(_is_in, frame=frame)) for each in releases)), None)
+        if found is not None and found[0].exception == traceback.exception.rpartition(".")[2]:
+            entry, place = found
+            yield MessageMatch(
+                entry=entry,
+                span=traceback.span,
+                place=place,
+                url=package(entry.package).url(entry.last, place.file, place.line),
+                conditions=tuple(_conditions(place.condition, {}, evidence.run)),
+                version=entry.last,
+                in_version=True,
+            )
+
+
+def _line(frame: str) -> int:
+    """The number in ``path:line function``; 0 without one."""
+    number = frame.partition(".py:")[2].partition(" ")[0]
+    return int(number) if number.isdecimal() else 0
+
+
 def _traceback_at(span: Span, tracebacks: Sequence[Traceback]) -> Traceback | None:
     """The traceback whose text holds the place."""
     for traceback in tracebacks:
@@ -215,8 +245,8 @@ def _place(entry: Entry, traceback: Traceback | None) -> Place:
     """The place that the traceback names by file and line, else by file, else the first."""
     frames = traceback.frames[-3:] if traceback is not None else ()
     there = [place for place in entry.places if any(_is_in(place.file, frame) for frame in frames)]
-    lines = {frame.partition(".py:")[2].partition(" ")[0] for frame in frames}
-    return next((place for place in there if str(place.line) in lines), (there or entry.places)[0])
+    lines = set(map(_line, frames))
+    return next((place for place in there if place.line in lines), (there or entry.places)[0])
 
 
 def _importance(match: MessageMatch, evidence: Evidence) -> tuple[object, ...]:

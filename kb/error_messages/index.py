@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
-from trainmedic.kb.error_messages.tables import Entry, MessageTable
+from trainmedic.kb.error_messages.tables import Entry, MessageTable, Place
 from trainmedic.kb.error_messages.template import split
 from trainmedic.kb.versions import parse_version
 
@@ -62,6 +62,8 @@ def anchors_of(tables: Iterable[MessageTable]) -> Anchors:
     anchors: dict[str, list[int]] = {}
     for number, table in enumerate(tables):
         for code, anchor in enumerate(table.anchors(), number << _SHIFT):
+            if not anchor:
+                continue
             if "`" in anchor:
                 anchor = " ".join(anchor.replace("`", "").split())
             anchors.setdefault(anchor.rstrip(_MARKS) or anchor, []).append(code)
@@ -90,6 +92,12 @@ class MessageIndex:
                     entry = table.entry(number)
                     if not version or parse_version(version) is None or entry.includes(version) is not False:
                         yield entry
+
+    def at(self, line: int, is_file: Callable[[str], bool]) -> tuple[Entry, Place] | None:
+        """The message of a line of a file; for indexes of few files."""
+        entries = (table.entry(number) for table in self.tables for number in range(len(table)))
+        pairs = ((entry, place) for entry in entries for place in entry.places)
+        return next((pair for pair in pairs if pair[1].line == line and is_file(pair[1].file)), None)
 
     def find(self, lines: Sequence[str], starts: Sequence[int] = ()) -> list[Occurrence]:
         """The messages in the lines of a text, in the order of the text. ``starts`` are the columns at which the lines'

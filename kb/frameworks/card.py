@@ -16,9 +16,9 @@ from trainmedic.kb.frameworks.horizon import Horizon, Kind, horizon
 from trainmedic.kb.frameworks.mentions import LIBRARIES
 from trainmedic.kb.frameworks.profiles import profiles, select
 from trainmedic.kb.frameworks.settings import specs
-from trainmedic.kb.frameworks.tables import FOLDER, of_tables, table
+from trainmedic.kb.frameworks.tables import FOLDER, of_tables, read_help, table
 from trainmedic.kb.model.run import Value, VersionFact
-from trainmedic.kb.versions import version_key
+from trainmedic.kb.versions import bare, version_key
 
 COMPUTED = "<computed>"
 """A default that is worked out at run time."""
@@ -73,7 +73,9 @@ def card(
         return found
     beyond = horizon(fact, (Kind.OPTIONS,))
     now = None if beyond else _now(found.history, fact, catalog.versions)
-    return replace(found, version=fact, now=now, beyond=beyond)
+    told = read_help(catalog.framework, bare(fact.exact), found.info.key) if fact.exact is not None else {}
+    help = told.get(found.owner) or next(iter(told.values()), found.help)
+    return replace(found, version=fact, now=now, beyond=beyond, help=help)
 
 
 @of_tables

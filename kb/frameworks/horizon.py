@@ -14,7 +14,7 @@ from functools import cache
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import FOLDER, INHERITS, profiles
-from trainmedic.kb.frameworks.tables import side, table
+from trainmedic.kb.frameworks.tables import Table, side, table
 from trainmedic.kb.model.run import RunConfig, VersionFact
 from trainmedic.kb.versions import bare, version_key
 
@@ -63,8 +63,7 @@ def standing(fact: VersionFact, kind: Kind) -> Standing:
         return Standing.NEWER
     if kind is Kind.DEFECTS:
         return Standing.READ
-    framework = _catalogued()[fact.package]
-    around = table(framework).around(bare(at))  # type: ignore[union-attr]
+    around = _table(fact.package).around(bare(at))
     if not around:
         return Standing.OLDER if fact.exact is not None else Standing.UNKNOWN
     return Standing.READ if len(around) == 1 else Standing.BETWEEN
@@ -108,7 +107,7 @@ def horizon(fact: VersionFact, kinds: Iterable[Kind] = Kind) -> Horizon | None:
     if bounds:
         return Horizon(fact=fact, bounds=bounds)
     if Kind.OPTIONS in kinds and standing(fact, Kind.OPTIONS) is Standing.OLDER:
-        return Horizon(fact=fact, bounds=(_bound(_catalogued()[fact.package], 0),), older=True)
+        return Horizon(fact=fact, bounds=(_bound(fact.package, 0),), older=True)
     return None
 
 
@@ -123,15 +122,19 @@ def _catalogued() -> Mapping[str, str]:
 
 
 def _newest_read(package: str) -> Bound | None:
-    framework = _catalogued().get(package)
-    return _bound(framework, -1) if framework is not None else None
+    return _bound(package, -1) if package in _catalogued() else None
 
 
-def _bound(framework: str, place: int) -> Bound:
-    known = table(framework)
+def _bound(package: str, place: int) -> Bound:
+    release = _table(package).versions[place]
+    dates = side("dates").get(_catalogued()[package], {})
+    return Bound(kind=Kind.OPTIONS, release=release, date=dates.get(release, ""))
+
+
+def _table(package: str) -> Table:
+    known = table(_catalogued()[package])
     assert known is not None, "a catalogued framework has a table"
-    release = known.versions[place]
-    return Bound(kind=Kind.OPTIONS, release=release, date=side("dates").get(framework, {}).get(release, ""))
+    return known
 
 
 def _collected(package: str) -> Bound | None:

@@ -144,6 +144,9 @@ def _padded(version: Version) -> tuple[int, ...]:
 ReleaseReader: TypeAlias = Callable[[Table, str], str | None]
 """A catalogue and a release → the text of the catalogue with that release; None if the release cannot be read."""
 
+HelpReader: TypeAlias = Callable[[Table, str, str], Mapping[str, str]]
+"""A catalogue, a release and an option → what the release says of it by class (empty: all)."""
+
 
 class _Catalogues:
     """The committed catalogues, and releases that were read since. ``reader`` gives a catalogue with one more."""
@@ -151,6 +154,7 @@ class _Catalogues:
     def __init__(self) -> None:
         self.tables: dict[str, Table | None] = {}
         self.reader: ReleaseReader | None = None
+        self.describe: HelpReader | None = None
         self.asked: set[tuple[str, str]] = set()
         self.caches: list[Callable[[], None]] = []
 
@@ -168,9 +172,9 @@ def of_tables(cached: Cached) -> Cached:
     return cached
 
 
-def read_with(reader: ReleaseReader | None) -> None:
+def read_with(reader: ReleaseReader | None, describe: HelpReader | None = None) -> None:
     """Read releases that are not catalogued with ``reader`` from now on; None: only the committed ones are known."""
-    _CATALOGUES.reader = reader
+    _CATALOGUES.reader, _CATALOGUES.describe = reader, describe
     if _CATALOGUES.asked:
         _CATALOGUES.asked.clear()
         _CATALOGUES.tables.clear()
@@ -188,6 +192,13 @@ def learn(framework: str, version: str) -> None:
     if text is not None:
         _CATALOGUES.tables[framework] = Table(text)
         _CATALOGUES.clear()
+
+
+def read_help(framework: str, version: str, key: str) -> Mapping[str, str]:
+    """What a release that was read on demand says of an option: class (empty: all) → text."""
+    known, describe = table(framework), _CATALOGUES.describe
+    was_read = (framework, version) in _CATALOGUES.asked and known is not None and version in known.versions
+    return describe(known, version, key) if describe is not None and known is not None and was_read else {}
 
 
 def table(framework: str) -> Table | None:

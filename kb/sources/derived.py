@@ -6,7 +6,6 @@ A file is named after the tree that it was derived from and the code that derive
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ from trainmedic.kb.frameworks.book import Entry, book_of, text_of
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.tables import Table
 from trainmedic.kb.sources.help import help_texts
-from trainmedic.kb.sources.messages import collected, table
+from trainmedic.kb.sources.messages import collected, is_of_model, table
 from trainmedic.kb.sources.options import FRAMEWORKS, extract
 from trainmedic.kb.sources.sources import Sources
 from trainmedic.kb.sources.store import write_whole
@@ -44,7 +43,7 @@ class Derived:
 
     def attach(self) -> None:
         """Let everything that asks for a release find what is derived from it."""
-        tables.read_with(self.catalogue)
+        tables.read_with(self.catalogue, self.help)
         index.read_with(self.messages)
 
     def catalogue(self, known: Table, version: str) -> str | None:
@@ -64,17 +63,19 @@ class Derived:
         base = hashlib.sha256(known.text.encode()).hexdigest()
         return self._kept(tree, f"options-{framework}", added, base) or None
 
-    def help(self, known: Table, version: str) -> dict[str, dict[str, str]]:
-        """What a release that is at hand says of its options: option → class (empty: all) → text."""
+    def help(self, known: Table, version: str, key: str) -> dict[str, str]:
+        """What a release that is at hand says of an option: class (empty: all) → text."""
         tree = self.tree(profiles()[known.framework].package, version)
         if tree is None:
             return {}
-        owners = {name for group in known.owner_sets for name in group}
-        names = frozenset(known.names)
-        base = hashlib.sha256(known.text.encode()).hexdigest()
-        text = self._kept(tree, f"help-{known.framework}", lambda: json.dumps(help_texts(tree, names, owners)), base)
-        found: dict[str, dict[str, str]] = json.loads(text)
-        return found
+        word = key.rpartition(".")[2].replace("-", "_")
+        files = {
+            path: digest
+            for path, digest in tree.files.items()
+            if not is_of_model(path) and word in tree.text(path).replace("-", "_")
+        }
+        owners = {owner for group in known.owner_sets for owner in group}
+        return help_texts(replace(tree, files=files), (key,), owners).get(key, {})
 
     def messages(self, package: str, version: str, frames: Sequence[str] = ()) -> tuple[MessageTable, ...]:
         """The messages of a release, without those that only single models have; none if it cannot be read.

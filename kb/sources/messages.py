@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 
 from trainmedic.kb.error_messages.packages import Package
 from trainmedic.kb.error_messages.template import anchors, skeleton
+from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.sources.statements import Message, messages_of
 from trainmedic.kb.sources.tree import SourceTree
+from trainmedic.kb.versions import version_key
 
 MODELS_WITH_MESSAGE = 3
 """Models whose code must have a message that only code of models has."""
@@ -40,7 +42,7 @@ def collected(
     """(versions, entry by skeleton and kind) of releases of a package, which come lowest first.
 
     ``models``: also of the code of single models, which is most of transformers; ``general``: of these only what
-    several of them say.
+    several of them say, and nothing that has too little text to be looked up by.
     """
     versions: list[str] = []
     entries: dict[tuple[str, str], Entry] = {}
@@ -48,13 +50,13 @@ def collected(
     for index, tree in enumerate(trees):
         versions.append(tree.version)
         for path in sorted(filter(about.has, tree.paths()), key=_importance):
-            if not models and _is_of_model(path):
+            if not models and is_of_model(path):
                 continue
             content = tree.files[path]
             if content not in parsed:
-                parsed[content] = tuple(messages_of(tree.text(path)))
+                parsed[content] = tuple(messages_of(tree.text(path), every=not general))
             for message in parsed[content]:
-                if _is_of_model(path):
+                if is_of_model(path):
                     message = replace(message, template=_of_any_model(message.template, path))
                 key = (skeleton(message.template), message.kind)
                 entry = entries.setdefault(key, Entry(index, index, []))
@@ -65,12 +67,34 @@ def collected(
     return versions, {key: entry for key, entry in entries.items() if not general or _is_general(entry)}
 
 
+def with_release(text: str, tree: SourceTree, about: Package) -> str:
+    """A package's table with a further release, newer than its others. Raises `InvalidRequest` for one that is not."""
+    _, found = collected([tree], about)
+    if not text:
+        return table(about, [tree.version], found)
+    content = json.loads(text)
+    versions = content["releases"]
+    if version_key(tree.version) <= version_key(versions[-1]):
+        raise InvalidRequest(f"{about.name} is read up to {versions[-1]}", hint="only newer releases are added")
+    entries = {}
+    for template, kind, _, _, first, last, *places in content["messages"]:
+        said = [
+            (content["files"][file], Message(template, content["kinds"][kind], line, content["functions"][name], when))
+            for file, line, name, when in places
+        ]
+        entries[skeleton(template), content["kinds"][kind]] = Entry(first, last, said)
+    for key, entry in found.items():
+        first = entries[key].first if key in entries else len(versions)
+        entries[key] = Entry(first, len(versions), entry.places)
+    return table(about, [*versions, tree.version], entries)
+
+
 def _is_general(entry: Entry) -> bool:
     """Whether a message is of shared code, or of several models of a library that copies their code."""
-    return len(entry.files) >= MODELS_WITH_MESSAGE or not all(map(_is_of_model, entry.files))
+    return len(entry.files) >= MODELS_WITH_MESSAGE or not all(map(is_of_model, entry.files))
 
 
-def _is_of_model(path: str) -> bool:
+def is_of_model(path: str) -> bool:
     return path.startswith("transformers/models/") and not path.startswith("transformers/models/auto/")
 
 
@@ -111,8 +135,8 @@ def table(
     kept: list[tuple[tuple[str, str], tuple[int, int]]] = []
     for key in sorted(entries):
         anchor = _anchor(templates[key], frequency)
-        if anchor is not None:
-            kept.append((key, anchor))
+        if anchor is not None or most_places > 1:
+            kept.append((key, anchor or (0, 0)))
     places = {key: entries[key].places[:most_places] for key, _ in kept}
     files = sorted({path for shown in places.values() for path, _ in shown})
     functions = sorted({message.function for shown in places.values() for _, message in shown})

@@ -49,8 +49,11 @@ class Message:
     condition: str
 
 
-def messages_of(source: str) -> Iterator[Message]:
-    """The messages of a module in the order of the text; none if it cannot be parsed."""
+def messages_of(source: str, *, every: bool = False) -> Iterator[Message]:
+    """The messages of a module in the order of the text; none if it cannot be parsed.
+
+    ``every``: with what has too little text to be looked up by, and assertions without one.
+    """
     module = module_of(source)
     constants = {
         node.targets[0].id: node.value
@@ -58,7 +61,7 @@ def messages_of(source: str) -> Iterator[Message]:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
     }
     seen: set[tuple[str, str, int]] = set()
-    for message in _Reader(constants).block(module.body, (), ""):
+    for message in _Reader(constants, every).block(module.body, (), ""):
         identity = (message.template, message.kind, message.line)
         if identity not in seen:
             seen.add(identity)
@@ -68,8 +71,8 @@ def messages_of(source: str) -> Iterator[Message]:
 class _Reader:
     """Walks statements with the conditions that lead to them and the names assigned so far."""
 
-    def __init__(self, names: Mapping[str, ast.expr]) -> None:
-        self._names = dict(names)
+    def __init__(self, names: Mapping[str, ast.expr], every: bool) -> None:
+        self._names, self._every = dict(names), every
         self._lists: dict[str, list[tuple[ast.expr, tuple[ast.expr, ...]]]] = {}
 
     def block(self, body: Sequence[ast.stmt], tests: tuple[ast.expr, ...], function: str) -> Iterator[Message]:
@@ -91,7 +94,7 @@ class _Reader:
                 for call in node.decorator_list:
                     if isinstance(call, ast.Call) and _name(call.func) == "deprecated":
                         yield from self._message(call.args[:1], "warning", call, (), path)
-                inner = self if isinstance(node, ast.ClassDef) else _Reader(self._names)
+                inner = self if isinstance(node, ast.ClassDef) else _Reader(self._names, self._every)
                 yield from inner.block(node.body, (), path)
             case ast.If():
                 yield from self.block(node.body, (*tests, node.test), function)
@@ -112,8 +115,8 @@ class _Reader:
                 yield from self.block(getattr(node, "orelse", ()), tests, function)
             case ast.Raise(exc=ast.Call() as call):
                 yield from self._message(call.args[:1] or _text_keyword(call), _name(call.func), node, tests, function)
-            case ast.Assert(msg=ast.expr() as text):
-                yield from self._message([text], "assert", node, (*tests, negated(node.test)), function)
+            case ast.Assert():
+                yield from self._assertion(node, (*tests, negated(node.test)), function)
             case (
                 ast.Assign(targets=[ast.Name(id=name)], value=ast.expr() as value)
                 | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
@@ -128,6 +131,12 @@ class _Reader:
                 self._lists[name].append((text, tests))
             case _:
                 yield from self._calls(node, tests, function)
+
+    def _assertion(self, node: ast.Assert, tests: tuple[ast.expr, ...], function: str) -> Iterator[Message]:
+        if node.msg is not None:
+            yield from self._message([node.msg], "assert", node, tests, function)
+        elif self._every:
+            yield Message("", "assert", node.lineno, function, condition(tests))
 
     def _assign(self, name: str, value: ast.expr) -> None:
         self._names[name] = value
@@ -187,12 +196,14 @@ class _Reader:
         template = " ".join(parts.split())
         if not any(character.isalpha() for character in "".join(split(template)[0])):
             yield from self._collected(text[0], kind, function)
-        if (kind == "print" and not template.lower().startswith(_PRINTED)) or _is_of_python(template):
+        if kind == "print" and not template.lower().startswith(_PRINTED):
+            return
+        if _is_of_python(template) and not self._every:
             return
         if len(template) > MOST_TEMPLATE:
             template = _shortened(template)
         least = LEAST_IN_ASSERTION if kind in ("assert", "AssertionError") else LEAST_LITERAL
-        if literal_length(template) >= least and " " in template.strip():
+        if self._every or (literal_length(template) >= least and " " in template.strip()):
             yield Message(template, kind, node.lineno, function, condition(tests))
 
 

@@ -54,7 +54,8 @@ def assemble(draft: Draft, asked: Asked | None = None) -> Answer:
     citations = Citations(language)
     sections = layout.composed(draft, citations) if judgement is None else judged(draft, judgement, citations)
     text, horizon = markdown(sections), horizon_views(of_draft(draft), language)
-    beyond = (view.message for view in horizon if view.message not in text)
+    told = " ".join(section.body for section in sections if section.kind != "receipt")
+    beyond = (view.message for view in horizon if view.message not in told)
     return Answer(
         id=draft.id,
         conversation_id=draft.conversation_id,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from rapidfuzz import fuzz
+from rapidfuzz.utils import default_process
 
 from trainmedic.kb.model.report import Status
 from trainmedic.kb.projection import project
@@ -17,11 +20,14 @@ from trainmedic.service.answer.schema import CauseView, RefutationView, Section
 from trainmedic.service.answer.similar import similar_section
 from trainmedic.service.answer.text import fold
 from trainmedic.service.answer.what_if import cited_titles
+from trainmedic.service.dialogue.intent import Relation
 from trainmedic.service.pipeline import Draft
 from trainmedic.service.ranking.judgement import Hypothesis, Judgement, Point
 
 MAX_POINTS = 3
 """Places quoted for one hypothesis before the fold."""
+SAME_TITLE = 70
+"""Similarity, in percent, from which two titles name one cause: a model words its own anew in each turn."""
 OWN = "model-{rank}"
 """The id of a cause that no page has."""
 
@@ -59,29 +65,65 @@ def judged(draft: Draft, judgement: Judgement, citations: Citations) -> Sections
     reply = plain("reply", harmless_text(judgement.reply))
     if judgement.verdict == "explained" and draft.inquiry is not None and draft.inquiry.resolved:
         return (*reply, *layout.composed(draft, citations))
-    sections: list[Section] = [*layout.receipt(page), *layout.supposed(page), *layout.changes(page), *reply]
+    # A direct reply comes first and covers what was supposed; the checks' own words on that stay behind the fold.
+    supposed = layout.supposed(page)
+    sections: list[Section] = [*layout.receipt(page), *reply, *(() if reply else supposed), *layout.changes(page)]
     shown, more_differences = differences(draft, language)
     if judgement.verdict == "explained":
-        return tuple(sections)
+        return fold((*sections, *passages.hidden(supposed if reply else ())))
+    kept: list[Section] = []
     if first is None or judgement.verdict == "not_in_kb":
         lead = "not_in_kb" if judgement.verdict == "not_in_kb" else "need_input"
         sections += plain("lead", messages(f"lead.{lead}", language))
+    elif reply and _stands(first, draft):
+        sections += _standing(first, citations)
+        parts = tuple(_first(first, judgement, citations, page))
+        asks_for_it = draft.message.relation is Relation.PLACE
+        sections += (part for part in parts if asks_for_it and part.kind in ("diff", "checked"))
+        kept = [*supposed, *(part for part in parts if part not in sections)]
     else:
         sections += _first(first, judgement, citations, page)
+        kept = list(supposed if reply else ())
     sections += shown
     if judgement.question:
         sections += headed("decide", plain("ask", harmless_text(judgement.question)), language)
-    details: list[Section] = [*_others(judgement, citations), *_doubts(first, citations), *_details(page, judgement)]
+    details: list[Section] = [
+        *kept,
+        *_others(judgement, citations),
+        *_doubts(first, citations),
+        *_details(page, judgement),
+    ]
     details += messages_section(draft.printed, draft.knowledge.published, citations, language)
     details += more_differences
     details += similar_section(draft.similar, language)
     return fold((*sections, *passages.hidden(tuple(details))))
 
 
+def _stands(first: Hypothesis, draft: Draft) -> bool:
+    """Whether the answer before named the same cause, and the run shows no new symptom."""
+    before = next((turn for turn in reversed(draft.message.spoken) if turn.causes), None)
+    if before is None or draft.message.relation is Relation.NEW_SYMPTOM:
+        return False
+    if first.cause is not None and first.cause.case.id == before.causes[0]:
+        return True
+    title = before.said.partition("\n")[0]
+    return fuzz.token_set_ratio(title, first.title, processor=default_process) >= SAME_TITLE
+
+
+def _standing(first: Hypothesis, citations: Citations) -> Sections:
+    markers = (citations.case(first.cause.case),) if first.cause is not None else ()
+    title = messages("standing.answered", citations.language, title=harmless(first.title), marker=_marker(markers))
+    return plain("unchanged", messages("unchanged", citations.language, text=title.replace(" .", ".")), *markers)
+
+
+def _marker(markers: Sequence[int]) -> str:
+    return f"[{markers[0]}]" if markers else ""
+
+
 def _first(first: Hypothesis, judgement: Judgement, citations: Citations, page: layout.Page) -> Iterator[Section]:
     language = citations.language
     markers = (citations.case(first.cause.case),) if first.cause is not None else ()
-    marker = f"[{markers[0]}]" if markers else ""
+    marker = _marker(markers)
     name = {"need_input": "likely", "no_fault": "no_fault"}.get(judgement.verdict, "answered")
     yield Section(
         kind="lead",

@@ -24,7 +24,7 @@ from trainmedic.kb.model.run import Value
 from trainmedic.kb.sentences import sentences
 from trainmedic.kb.versions import version_key
 from trainmedic.service.answer.citations import code, place
-from trainmedic.service.answer.horizon import sentence
+from trainmedic.service.answer.horizon import release_text, sentence
 from trainmedic.service.answer.package_facts import (
     OnPage,
     between,
@@ -34,7 +34,6 @@ from trainmedic.service.answer.package_facts import (
     matches,
     named,
     problems_text,
-    release_text,
 )
 from trainmedic.service.answer.passages import Sections, listing, plain
 from trainmedic.service.answer.schema import Section

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from trainmedic.kb.engine.facts import version_text
 from trainmedic.kb.frameworks.horizon import Horizon, Kind, horizons, packages_of
 from trainmedic.kb.frameworks.profiles import profiles, title
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.report_view import HorizonView
+from trainmedic.kb.model.run import VersionFact
 
 if TYPE_CHECKING:  # a check needs no search
     from trainmedic.service.pipeline import Draft
@@ -32,7 +32,7 @@ def _view(horizon: Horizon, language: str) -> HorizonView:
     ends = {bound.kind: bound.release for bound in horizon.bounds}
     return HorizonView(
         package=horizon.fact.package,
-        asked=version_text(horizon.fact),
+        asked=release_text(horizon.fact),
         read_up_to=horizon.bounds[0].release,
         message=sentence(horizon, language),
         options=ends.get(Kind.OPTIONS),
@@ -53,6 +53,14 @@ def sentence(horizon: Horizon, language: str) -> str:
         f"horizon.{name}",
         language,
         package=title(package) if package in profiles() else package,
-        version=version_text(horizon.fact),
+        version=release_text(horizon.fact),
         bounds=messages("horizon.and", language).join(dict.fromkeys(dated)),
     )
+
+
+def release_text(fact: VersionFact) -> str:
+    """A version as a sentence names it: ``0.19.1``, ``0.19.x`` where only the series is known."""
+    if fact.exact or not fact.low:
+        return fact.exact or ""
+    series = fact.high is not None and fact.high.endswith(".dev0")
+    return f"{fact.low}.x" if series else f"{fact.low}–{fact.high}" if fact.high else f"≥ {fact.low}"

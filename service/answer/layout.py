@@ -119,8 +119,11 @@ Slot = Callable[[Page], Sections]
 
 
 def receipt(page: Page) -> Sections:
+    """What was read. Where knowledge ends is said here to those who read the text alone: others have the notice."""
     lines = passages.receipt_lines(page.context.evidence.receipt, page.language)
-    body = "\n".join(f"> {line}" for line in lines)
+    told = page.draft.inquiry is not None or page.diagnosis.verdict == "no_fault"
+    beyond = () if told else (sentence(each, page.language) for each in of_draft(page.draft))
+    body = "\n".join(f"> {line}" for line in (*lines, *beyond))
     return (Section(kind="receipt", body=body, items=tuple(lines)),) if lines else ()
 
 

@@ -17,6 +17,7 @@ from trainmedic.kb.frameworks.tables import side
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.versions import parse_range, permits, version_key
 from trainmedic.service.answer.citations import Citations, code
+from trainmedic.service.answer.horizon import release_text
 from trainmedic.service.answer.passages import Sections, listing
 from trainmedic.service.dialogue.inquiry import Inquiry
 from trainmedic.service.pipeline import Draft
@@ -42,14 +43,6 @@ class OnPage(Protocol):
 
 def named(package: str) -> str:
     return title(package) if package in profiles() else package
-
-
-def release_text(fact: VersionFact) -> str:
-    """A version as a sentence names it: ``0.19.1``, ``0.19.x`` where only the series is known."""
-    if fact.exact or not fact.low:
-        return fact.exact or ""
-    series = fact.high is not None and fact.high.endswith(".dev0")
-    return f"{fact.low}.x" if series else f"{fact.low}–{fact.high}" if fact.high else f"≥ {fact.low}"
 
 
 def joined_names(names: Sequence[str], page: OnPage) -> str:

@@ -9,6 +9,7 @@ from trainmedic.kb.comparison.curve_comparison import CurveParting
 from trainmedic.kb.comparison.run_diff import Side, diff_runs
 from trainmedic.kb.engine.mechanism import Mechanism
 from trainmedic.kb.frameworks.horizon import horizons, packages_of
+from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report_view import HorizonView
 from trainmedic.kb.projection import project
 from trainmedic.service.answer.audit import defect_view
@@ -42,12 +43,15 @@ def diff_view(good: Side, bad: Side, mechanisms: Iterable[Mechanism], language: 
         good_receipt=receipt_view(good.evidence.receipt),
         bad_receipt=receipt_view(bad.evidence.receipt),
         failures=tuple(f"{failure.rule_id}: {failure.message}" for failure in failures),
-        horizon=tuple(dict.fromkeys(view for side in (good, bad) for view in _horizon(side, language))),
+        horizon=_horizon(good.evidence, bad.evidence, language),
     )
 
 
-def _horizon(side: Side, language: str) -> tuple[HorizonView, ...]:
-    return horizon_views(horizons(side.evidence.versions, packages_of(side.evidence.runs)), language)
+def _horizon(good: Evidence, bad: Evidence, language: str) -> tuple[HorizonView, ...]:
+    """One line a package: that of the failing run, if both releases are beyond what is known."""
+    packages = packages_of((*good.runs, *bad.runs))
+    found = {each.fact.package: each for side in (good, bad) for each in horizons(side.versions, packages)}
+    return horizon_views((found[name] for name in sorted(found)), language)
 
 
 def two_runs_view(draft: Draft) -> TwoRunsView | None:

@@ -57,10 +57,10 @@ def _told(draft: Draft, brief: Brief) -> str:
 def _earlier(draft: Draft, mark: str) -> str:
     """The earlier turns with what was answered, the latest last."""
     lines = []
-    for turn in draft.earlier[-MOST_EARLIER:]:
+    for turn in draft.message.spoken[-MOST_EARLIER:]:
         lines.append(f"user: {delimited(mark, turn.question[:MAX_EARLIER])}")
         if turn.said:
-            lines.append(f"answered ({turn.verdict}): {turn.said}")
+            lines.append(f"answered ({turn.verdict}): {' '.join(turn.said.split())}")
     return "# Conversation so far\n" + "\n".join(lines) if lines else ""
 
 

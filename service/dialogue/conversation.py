@@ -65,16 +65,18 @@ _WORD = regex(r"(?<![\w./-])[A-Za-z']{2,20}(?![\w./-])")
 class Message:
     """A message in its conversation.
 
-    ``evidence`` is what the answer rests on, ``question`` the text of the topic so far. ``turns`` are the earlier turns
-    that were read, ``unread`` counts those of the topic that were not. ``changes`` are only supposed, or for a problem
-    that is solved those that solved it. ``made`` are the facts that messages after the first say, ``corrects`` whether
-    this one contradicts what was read, ``wish`` a change without a value; ``fixed`` is the cause whose fix helped.
-    ``language`` is that of the message itself, empty if it says too little to tell or if nothing precedes it.
+    ``evidence`` is what the answer rests on, ``question`` the text of the topic so far. ``turns`` are the earlier
+    turns that were read, ``spoken`` all of the topic, and ``unread`` counts those that were not read. ``changes``
+    are only supposed, or for a problem that is solved those that solved it. ``made`` are the facts that messages
+    after the first say, ``corrects`` whether this one contradicts what was read, ``wish`` a change without a value;
+    ``fixed`` is the cause whose fix helped. ``language`` is that of the message itself, empty if it says too little
+    to tell or if nothing precedes it.
     """
 
     evidence: Evidence
     question: str
     turns: tuple[Turn, ...] = ()
+    spoken: tuple[Turn, ...] = ()
     relation: Relation = Relation.NEW_TOPIC
     changes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     made: Mapping[str, Statement] = field(default_factory=lambda: MappingProxyType({}))
@@ -148,6 +150,7 @@ def message_of(
         evidence=evidence,
         question=_topic_text(searched, "" if None in factual and words < len(turns) else own),
         turns=tuple(turns[number] for number in numbers),
+        spoken=tuple(turns[start:]),
         relation=relation,
         changes=MappingProxyType(changes),
         made=MappingProxyType(made),

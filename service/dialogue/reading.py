@@ -23,7 +23,7 @@ from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 
-PRELOAD = ("trainmedic.service.dialogue.reader_preload", __name__)
+PRELOAD = ("trainmedic.service.dialogue.reader_preload", "trainmedic.kb.sources.reader", __name__)
 
 KEPT_CHARACTERS = 16_000_000
 """Code points of the texts whose readings are kept."""

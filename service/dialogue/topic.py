@@ -91,14 +91,16 @@ def relation_of(message: Topic, before: Topic) -> Relation:
     compares = phrases("compares").search(text) is not None
     if framework and message.trouble and not compares:
         return Relation.NEW_TOPIC
+    if solved and not phrases("still_failing").search(text):
+        return Relation.SOLVED
     if phrases("continues").search(text):
         return _follow_up(message)
     if (framework or algorithm) and (message.trouble or (width(text) >= STANDALONE and not compares)):
         return Relation.NEW_TOPIC
     if message.trouble and before.trouble and not message.trouble & before.trouble:
         return Relation.NEW_SYMPTOM
-    if solved is not None and not message.trouble and not phrases("still_failing").search(text):
-        return Relation.SOLVED if solved else Relation.NEW_SYMPTOM
+    if solved is False and not message.trouble and not phrases("still_failing").search(text):
+        return Relation.NEW_SYMPTOM
     return _follow_up(message)
 
 

@@ -22,7 +22,7 @@ class Turn:
     verdict: str
     causes: tuple[str, ...]
     said: str = ""
-    """The title of the cause that it was answered with."""
+    """What it was answered with: the title of the cause on a line of its own, then a direct reply if there was one."""
 
 
 def turn_of(

@@ -25,6 +25,10 @@ from trainmedic.service.storage.outcomes import Sightings
 log = logging.getLogger("trainmedic.memory")
 
 
+MAX_REPLY = 600
+"""Code points of a direct reply that the conversation remembers."""
+
+
 class Observer(Protocol):
     """Notified once of each answer, feedback and deletion. Called from worker threads; must neither block nor raise."""
 
@@ -162,6 +166,12 @@ class Memory:
             self.give_feedback(Feedback(answer_id=outcome.answer_id, reaction=reaction, comment=outcome.said))
 
 
+def _said(answer: Answer) -> str:
+    title = answer.causes[0].title if answer.causes else ""
+    reply = " ".join(section.body for section in answer.sections if section.kind == "reply")
+    return f"{title}\n{reply[:MAX_REPLY]}".rstrip()
+
+
 def _store(history: History, asked: Asked, answer: Answer) -> None:
     turn = turn_of(
         asked.evidence.question,
@@ -169,7 +179,7 @@ def _store(history: History, asked: Asked, answer: Answer) -> None:
         answer_id=answer.id,
         verdict=answer.verdict,
         causes=tuple(cause.case_id for cause in answer.causes),
-        said=answer.causes[0].title if answer.causes else "",
+        said=_said(answer),
     )
     known = tuple(cause.case_id for cause in answer.causes[:1] if cause.origin == "known")
     history.add(

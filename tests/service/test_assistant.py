@@ -131,6 +131,27 @@ def test_the_spine_is_composed_with_the_diff_that_was_checked(knowledge_advisor:
     assert asked.answer.causes[0].support == "proven"
 
 
+@pytest.mark.parametrize(
+    ("message", "shows_the_patch"), [("Is it safe to resume?", False), ("Where do I put it?", True)]
+)
+def test_a_follow_up_gets_its_reply_and_what_stands_is_one_line(
+    advisor: Advisor, message: str, shows_the_patch: bool
+) -> None:
+    edits = [{"file": "train.sh", "setting": "vanilla_loss", "line": "", "value": ""}]
+    first = ask(advisor, about(KTO), diagnosis(hypothesis(edits=edits))).answer
+    again = diagnosis(hypothesis(edits=edits, title="The micro-batch holds one class"), reply="Yes, from step 0.")
+    request = Ask(question=message, conversation_id=first.conversation_id)
+    asked = ask(advisor, request, again)
+    shown = [section.kind for section in asked.answer.sections if not section.folded]
+    assert shown.index("reply") < shown.index("unchanged")
+    assert not {"lead", "because", "change"} & set(shown)
+    assert ("diff" in shown) is shows_the_patch
+    assert (
+        "Yes, from step 0."
+        in ask(advisor, Ask(question="And?", conversation_id=first.conversation_id), again).prompts[0]
+    )
+
+
 def test_every_marker_leads_to_a_citation(knowledge_advisor: Advisor) -> None:
     told = hypothesis(lines_for=["L1", "L4", "F1"], because="It is so [77] because of L4.")
     answer = ask(knowledge_advisor, about(KTO), diagnosis(told, hypothesis(title="Another [88]"))).answer

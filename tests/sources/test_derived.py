@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from trainmedic.kb.confined import Confined
 from trainmedic.kb.error_messages import index
 from trainmedic.kb.error_messages.explain import explain
 from trainmedic.kb.frameworks import catalogue, tables
+from trainmedic.kb.frameworks.card import card
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.sources.derived import Derived
+from trainmedic.kb.sources.reader import ReaderOfReleases
 from trainmedic.kb.sources.sources import Sources
 from trainmedic.kb.sources.tree import tree_of
 
 UNREAD = "99.1.0"
-OPTIONS = tuple(name for name in catalogue.keys("peft", catalogue.versions("peft")[-1]) if name != "r")
-LORA = "@dataclass\nclass LoraConfig:\n    r: int = 77\n    brand_new: int = 5\n" + "".join(
-    f"    {name}: int = 1\n" for name in OPTIONS
-)
+NEWEST = catalogue.versions("peft")[-1]
+LORA = """
+@dataclass
+class LoraConfig:
+    r: int = field(default=77, metadata={"help": "Rank of this very release."})
+    brand_new: int = 5
+""" + "".join(f"    {name}: int = 1\n" for name in catalogue.keys("peft", NEWEST) if name != "r")
 RAISING = """
 def attach(rank, most):
     if rank > most:
@@ -61,6 +68,15 @@ def test_a_release_that_a_run_names_is_read_and_then_known_like_any_other(derive
     assert catalogue.exists("peft", "brand_new", before[-1]) is False
 
 
+def test_a_release_that_was_read_says_what_its_options_mean(derived: Derived) -> None:
+    versions = parse(f"peft=={UNREAD}").versions
+    found = card("peft", "r", versions=versions)
+    assert found is not None
+    assert found.help == "Rank of this very release."
+    assert found.now is not None
+    assert found.now.value == 77
+
+
 def test_a_release_whose_declarations_are_mostly_elsewhere_is_not_taken_for_read(derived: Derived) -> None:
     files = {"peft/tuners/lora/config.py": b"class LoraConfig:\n    r: int = 1\n"}
     derived.sources.store.add(tree_of("peft", "99.2.0", "wheel", files))
@@ -93,3 +109,34 @@ def test_a_message_is_explained_at_the_release_that_printed_it(derived: Derived,
     assert match.place.file == f"src/peft/{file}"
     assert match.values == {"rank": "9"}
     assert match.in_version
+
+
+@pytest.mark.parametrize(
+    ("line", "raised", "condition"),
+    [(4, "ValueError: 17", "rank > most"), (5, "AssertionError", "rank")],
+)
+def test_what_raises_a_text_of_values_alone_is_told_by_its_line(
+    derived: Derived, line: int, raised: str, condition: str
+) -> None:
+    body = "def attach(rank, most):\n    if rank > most:\n        fail = 1\n        raise ValueError(rank)\n"
+    body += "    assert not rank\n"
+    derived.sources.store.add(tree_of("peft", "99.3.0", "wheel", {"peft/a.py": body.encode()}))
+    (match,) = explain(
+        parse(
+            "peft==99.3.0\nTraceback (most recent call last):\n"
+            f'  File "/opt/site-packages/peft/a.py", line {line}, in attach\n    x\n{raised}\n'
+        )
+    )
+    assert (match.place.line, match.place.condition, match.entry.first) == (line, condition, "99.3.0")
+
+
+def test_a_confined_process_reads_the_releases_as_well(derived: Derived) -> None:
+    reader = ReaderOfReleases(derived.sources.store.folder, "off")
+    with ThreadPoolExecutor(1) as caller:
+        pool = Confined(60.0, 2 * 1024**3, 1)
+        try:
+            evidence = caller.submit(pool.run, reader.read, f"peft=={UNREAD}\nr: 8", ()).result()
+        finally:
+            pool.close()
+    assert evidence.versions["peft"].exact == UNREAD
+    assert list(derived.sources.store.folder.glob("peft/options-*.json"))

@@ -143,7 +143,10 @@ def read_releases() -> None:
 
         return Derived(sources())
 
-    tables.read_with(lambda known, version: derived().catalogue(known, version))
+    tables.read_with(
+        lambda known, version: derived().catalogue(known, version),
+        lambda known, version, key: derived().help(known, version, key),
+    )
     index.read_with(lambda package, version, frames: derived().messages(package, version, frames))
 
 
