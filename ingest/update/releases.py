@@ -1,4 +1,4 @@
-"""Which releases of a package came since the newest one that is known, and their source."""
+"""Which releases of a package came since the newest one that was read, and their source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Step:
     """``after`` are the newer releases to read, the last of each minor version, lowest first."""
 
     package: str
-    before: str
+    before: Release
     after: tuple[Release, ...]
 
 
@@ -59,10 +59,14 @@ def chosen(names: Iterable[str]) -> tuple[str, ...]:
 def newest_read(package: str) -> str:
     """The newest release of which everything that is committed knows."""
     found = [known.versions[-1] for name in catalogues(package) if (known := table(name)) is not None]
-    path = FOLDER / f"{package}.json"
-    if path.is_file():
-        found.append(MessageTable(lambda: path.read_text(encoding="utf-8")).releases[-1])
+    found.extend(indexed(package)[-1:])
     return min(found, key=version_key)
+
+
+def indexed(package: str) -> Sequence[str]:
+    """The releases whose messages are committed, lowest first."""
+    path = FOLDER / f"{package}.json"
+    return MessageTable(lambda: path.read_text(encoding="utf-8")).releases if path.is_file() else ()
 
 
 class Published:
@@ -76,11 +80,11 @@ class Published:
     def step(self, package: str, since: str = "") -> Step:
         """What came since the newest release read, or since a day. Raises `NotFound` if its releases are not known."""
         releases = self.releases(package)
-        before = newest_read(package)
+        read = newest_read(package)
+        before = next((each for each in releases if each.version == read), Release(version=read))
         if since:
-            earlier = [each.version for each in releases if each.released and each.released <= since]
-            before = earlier[-1] if earlier else before
-        newer = [each for each in releases if version_key(each.version) > version_key(before)]
+            before = next((each for each in reversed(releases) if (each.released or since) < since), before)
+        newer = [each for each in releases if version_key(each.version) > version_key(before.version)]
         series = {version_key(each.version).release[:2]: each for each in newer}
         return Step(package=package, before=before, after=tuple(series.values()))
 
@@ -89,7 +93,9 @@ class Published:
         if load_table(PACKAGES).get(package, {}).get("published", True):
             return self.sources.published(package)
         if package not in self.histories:
-            raise NotFound(f"{package} is not on the package index", hint=f"--checkout FOLDER: a git checkout of {package}")
+            raise NotFound(
+                f"{package} is not on the package index", hint=f"--checkout FOLDER: a git checkout of {package}"
+            )
         return [Release(version=version) for version, _ in self.histories[package].releases]
 
     def tree(self, package: str, version: str) -> SourceTree:
@@ -100,4 +106,6 @@ class Published:
             if load_table(PACKAGES).get(package, {}).get("published", True):
                 return self.sources.fetch(package, version)
         history = self.histories[package]
-        return self.sources.store.add(checkout_tree(history.checkout, dict(history.releases)[version], package, version))
+        return self.sources.store.add(
+            checkout_tree(history.checkout, dict(history.releases)[version], package, version)
+        )

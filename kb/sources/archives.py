@@ -71,7 +71,9 @@ def _wheel_header(path: Path) -> bytes:
 
 
 def _sdist_header(path: Path) -> bytes:
-    return next((text for name, text in _tar_texts(path).items() if name.count("/") == 1 and name.endswith(_HEADER)), b"")
+    return next(
+        (text for name, text in _tar_texts(path).items() if name.count("/") == 1 and name.endswith(_HEADER)), b""
+    )
 
 
 def file_release(name: str) -> tuple[str, str, bool]:
