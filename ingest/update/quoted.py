@@ -87,7 +87,8 @@ def quotes_of(path: Path) -> Iterator[Quote]:
 
 def named(options: Collection[str], framework: str) -> Iterator[str]:
     """Where pages of a framework, examples apart, name one of these options, and what the line says."""
-    word = re.compile(rf"(?<![\w.-])(?:--)?(?:{'|'.join(map(re.escape, sorted(options)))})(?![\w.-]*\w)")
+    names = "|".join(map(re.escape, sorted(options)))
+    word = re.compile(rf"""(?:\boption\(\\?["']|`(?:--)?)(?:{names})(?=\\?["']|[`=:\s])""")
     for folder in FOLDERS if options else ():
         for path in sorted((KNOWLEDGE / folder).rglob("*.md")):
             text = _EXAMPLES.split(path.read_text(encoding="utf-8"))[0]

@@ -75,6 +75,9 @@ class Published:
     def __init__(self, sources: Sources, checkouts: Collection[Path] = ()) -> None:
         self.sources = sources
         histories = [History(folder) for folder in checkouts]
+        for history in histories:
+            if not history.releases:
+                raise InvalidRequest(f"{history.checkout} has no releases", hint="clone all of it, with its tags")
         self.histories = {history.package: history for history in histories}
 
     def step(self, package: str, since: str = "") -> Step:

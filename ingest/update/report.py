@@ -18,8 +18,8 @@ def markdown(updates: Sequence[Update]) -> str:
     lines = [
         "# New releases",
         "",
-        "| package | read up to | newest | defaults changed | to repair | drafts |",
-        "|---|---|---|---|---|---|",
+        "| package | read up to | newest | defaults changed | statements to repair | removed options named | drafts |",
+        "|---|---|---|---|---|---|---|",
     ]
     lines += map(_row, updates)
     for each in updates:
@@ -30,14 +30,14 @@ def markdown(updates: Sequence[Update]) -> str:
 
 def _row(each: Update) -> str:
     if each.problem:
-        return f"| {each.package} | {each.problem} | | | | |"
+        return f"| {each.package} | {each.problem} | | | | | |"
     before = each.before.version if each.before else ""
     if not each.after:
-        return f"| {each.package} | {before} | the same | | | |"
+        return f"| {each.package} | {before} | the same | | | | |"
     newest = each.after[-1]
     changed = sum(len(changes.defaults) for changes in (each.options or {}).values())
     day = f" ({newest.released})" if newest.released else ""
-    counts = (changed, len(each.statements), len(each.drafts))
+    counts = (changed, len(each.statements), len(each.mentions), len(each.drafts))
     return f"| {each.package} | {before} | {newest.version}{day} | {' | '.join(map(str, counts))} |"
 
 
@@ -46,6 +46,7 @@ def _section(each: Update) -> Iterator[str]:
     yield from ("", f"## {each.package} {before} → {each.after[-1].version}", "")
     yield f"Read: {', '.join(release.version for release in each.after)}."
     yield from _listed("Statements to repair", each.statements)
+    yield from _listed("Pages that name a removed option", each.mentions)
     for framework, changes in (each.options or {}).items():
         yield from _options(framework, changes)
     if each.messages is not None:

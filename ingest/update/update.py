@@ -37,8 +37,8 @@ MESSAGES_FOR_YEARS = 2
 class Update:
     """What changed in a package from ``before`` to the last of ``after``.
 
-    ``options`` by framework; ``statements`` are the places of pages that are not true any more, with what they say.
-    ``problem`` says why nothing was read.
+    ``options`` by framework; ``statements`` are places of pages whose defaults are not true any more, ``mentions``
+    those that name a removed option, with what they say. ``problem`` says why nothing was read.
     """
 
     package: str
@@ -48,6 +48,7 @@ class Update:
     messages: MessageChanges | None = None
     functions: tuple[Function, ...] = ()
     statements: tuple[str, ...] = ()
+    mentions: tuple[str, ...] = ()
     drafts: tuple[DefectCandidate, ...] = ()
     problem: str = ""
 
@@ -137,7 +138,8 @@ def _compared(published: Published, step: Step, trees: Sequence[SourceTree], cat
         options=options,
         messages=message_changes(first, last) if step.package in packages.names() else None,
         functions=functions,
-        statements=tuple(_statements(catalogued.texts, options)),
+        statements=tuple(_statements(catalogued.texts)),
+        mentions=tuple(place for name, each in options.items() for place in quoted.named(each.removed, name)),
         drafts=tuple(_drafts(published, step, trees)),
     )
 
@@ -155,15 +157,13 @@ def _training_functions(before: SourceTree, after: SourceTree) -> tuple[Function
     return function_changes(on_path(before), on_path(after))
 
 
-def _statements(texts: Mapping[str, str], options: Mapping[str, OptionChanges]) -> Iterator[str]:
+def _statements(texts: Mapping[str, str]) -> Iterator[str]:
     """What pages say that does not hold in the new releases."""
     every = tuple(quoted.quotes())
     there = set(quoted.faults(every))
     yield from (
         each for each in quoted.faults(every, {name: Table(text) for name, text in texts.items()}) if each not in there
     )
-    for name, changes in options.items():
-        yield from (f"{place} (removed)" for place in quoted.named(changes.removed, name))
 
 
 def _drafts(published: Published, step: Step, trees: Sequence[SourceTree]) -> Iterator[DefectCandidate]:
