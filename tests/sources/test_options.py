@@ -8,6 +8,7 @@ import pytest
 
 from trainmedic.kb.errors import NotFound
 from trainmedic.kb.frameworks.book import Book, Entry, book_of, text_of
+from trainmedic.kb.frameworks.tables import Table
 from trainmedic.kb.sources.options import FRAMEWORKS, extract
 from trainmedic.kb.sources.tree import SourceTree, tree_of
 
@@ -402,6 +403,18 @@ def test_what_is_written_is_what_is_read() -> None:
         "life": ["0.2.0", None],
         "runs": [[0, 1, {"type": "int", "default": 1, "in": 0}]],
     }
+
+
+def test_of_a_further_run_only_what_differs_is_written() -> None:
+    book = Book(framework="trl")
+    book.add("1.0", {"a": {**entry(1, "X"), "choices": [1, 2]}})
+    book.add("1.1", {"a": entry(True, "X")})
+    assert json.loads(text_of(book))["a"]["runs"] == [
+        [0, 0, {"type": "int", "default": 1, "choices": [1, 2], "in": 0}],
+        [1, 1, {"default": True, "choices": None}],
+    ]
+    assert book_of(text_of(book)) == book
+    assert Table(text_of(book)).info("a", "1.1") == {"type": "int", "default": True, "in": 0}
 
 
 def test_lives_follow_the_releases_that_are_added() -> None:
