@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 
 from trainmedic.ingest.update import committed, quoted
 from trainmedic.ingest.update.difference import drafts
 from trainmedic.ingest.update.harvest import DefectCandidate, candidates, known_names
 from trainmedic.ingest.update.releases import Published, Step, catalogues, indexed
 from trainmedic.kb.error_messages import packages
-from trainmedic.kb.errors import NotFound
+from trainmedic.kb.errors import NotFound, SourceError
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.tables import Table, side, table
 from trainmedic.kb.pages.defect import defects_of
@@ -54,18 +53,24 @@ class Update:
 
 
 def update(published: Published, package: str, *, since: str = "", write: bool = False) -> Update:
-    """``since`` is a day from which on releases are compared; written is always what no committed file has."""
+    """``since`` is a day from which on releases are compared; written is always what no committed file has.
+
+    A package that cannot be read does not keep the others from being read.
+    """
     try:
-        step = published.step(package, since)
-        news = published.step(package)
-    except NotFound as error:
+        return _updated(published, package, since, write)
+    except (NotFound, SourceError) as error:
         return Update(package=package, problem=str(error))
+
+
+def _updated(published: Published, package: str, since: str, write: bool) -> Update:
+    step, news = published.step(package, since), published.step(package)
     if not step.after:
         return Update(package=package, before=step.before)
-    trees = [published.tree(package, each.version) for each in (step.before, *step.after)]
-    catalogued = _Catalogued(
-        published, package, [published.tree(package, each.version) for each in (news.before, *news.after)]
+    trees, added = (
+        [published.tree(package, each.version) for each in (those.before, *those.after)] for those in (step, news)
     )
+    catalogued = _Catalogued(published, package, added)
     found = _compared(published, step, trees, catalogued)
     if write and news.after:
         catalogued.write()
@@ -116,12 +121,13 @@ def _write_messages(published: Published, step: Step) -> None:
     """Nothing for a package of which only options are known."""
     known = indexed(step.package)
     days = {each.version: each.released for each in published.releases(step.package)}
-    newest = date.fromisoformat(step.after[-1].released or date.max.isoformat())
-    end = newest.replace(year=newest.year - MESSAGES_FOR_YEARS).isoformat()
-    old = [version for version in known if (days.get(version) or end) < end]
+    newest = step.after[-1].released or "9999"
+    end = f"{int(newest[:4]) - MESSAGES_FOR_YEARS}{newest[4:]}"
+    # What has no day is older than what has one: the index does not have it.
+    kept = next((place for place, version in enumerate(known) if (days.get(version) or "") >= end), 0)
     new = [each.version for each in step.after if known and version_key(each.version) > version_key(known[-1])]
     for number, version in enumerate(new):
-        committed.add_messages(published.tree(step.package, version), len(old) if number == 0 else 0)
+        committed.add_messages(published.tree(step.package, version), kept if number == 0 else 0)
 
 
 def _compared(published: Published, step: Step, trees: Sequence[SourceTree], catalogued: _Catalogued) -> Update:
