@@ -21,6 +21,8 @@ from trainmedic.kb.versions import version_key
 KNOWLEDGE = Path(__file__).resolve().parents[2] / "kb"
 _OF_DEVELOPERS = ("dev", "test", "doc", "lint", "quality")
 """Beginnings of the extras that no run installs."""
+_LESS_READ = ("aliases", "type")
+"""What the catalogue may know better than a release's source tells."""
 _COMPACT = {"pins", "renames"}
 """The side tables without blanks."""
 
@@ -50,7 +52,7 @@ def with_options(text: str, known: tuple[str, Read], releases: Sequence[tuple[st
 def _next(stored: Entry, old: Entry | None, new: Entry | None) -> Entry:
     if new is None or old is None or all(_part(old, part) == _part(new, part) for part in {*old, *new}):
         return stored
-    kept = {part: stored[part] for part in ("aliases", "type") if part in stored and old.get(part) == new.get(part)}
+    kept: Entry = {part: stored[part] for part in _LESS_READ if part in stored and old.get(part) == new.get(part)}
     return {**new, **kept}
 
 

@@ -133,10 +133,11 @@ def test_without_a_history_a_small_change_of_a_function_is_a_draft_bound_by_the_
         release(f"1.{number}", peft__a=f"def loss(x):\n    {text}\n    return x * scale\n")
         for number, text in enumerate(texts)
     ]
-    (found,) = drafts(function_changes(*trees[-2:]), trees)
+    changed = function_changes(trees[-2], trees[-1])
+    (found,) = drafts(changed, trees)
     assert (found.introduced, found.fixed, found.how) == ("1.1", "1.3", "difference")
     assert "-    scale = 2\n+    scale = 3" in found.diff
-    assert next(drafts(function_changes(*trees[-2:]), trees[1:])).introduced == ""
+    assert next(drafts(changed, trees[1:])).introduced == ""
 
 
 def test_a_page_names_an_option_where_it_reads_it_or_writes_it_as_code() -> None:
