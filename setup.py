@@ -9,7 +9,7 @@ setup(
     # Folders of pages have no __init__.py and names such as "ms-swift": packages to setuptools alone.
     packages=[
         "trainmedic",
-        *(f"trainmedic.{name}" for name in found if not name.startswith(("ingest.tools", "kb.data"))),
+        *(f"trainmedic.{name}" for name in found if not name.startswith("kb.data")),
     ],
     package_dir={f"trainmedic.{folder}": folder for folder in FOLDERS},
 )

@@ -37,8 +37,8 @@ from trainmedic.service.configuration import CONFIG_VARIABLE, known_settings, un
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("kb", "service", "ingest", "ui")
 """The folders; installed as ``trainmedic.kb`` and so on."""
-NOT_SHIPPED = ("ingest/tools/", "kb/data/")
-"""What only the repository needs, and what the wheel of trainmedic-data holds."""
+NOT_SHIPPED = ("kb/data/",)
+"""What the wheel of trainmedic-data holds."""
 DATA = "kb/data"
 INDEX = f"{DATA}/trainmedic_data/index"
 MAX_WHEEL_MB = 12

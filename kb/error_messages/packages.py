@@ -13,13 +13,14 @@ _DEFECTS = "defects/packages.toml"
 @dataclass(frozen=True, slots=True)
 class Package:
     """``tags`` is the pattern of a release's tag, empty if releases are not tagged; ``code`` the folders and files of
-    the repository that are read, except paths with one of ``skip``."""
+    the repository that are read, except paths with one of ``skip``; ``newest``: only the newest release is indexed."""
 
     name: str
     repository: str
     tags: str
     code: tuple[str, ...]
     skip: tuple[str, ...] = ()
+    newest: bool = False
 
     @property
     def above(self) -> str:
@@ -61,4 +62,5 @@ def package(name: str) -> Package:
         tags=entry.get("tags", ""),
         code=tuple(entry["code"]),
         skip=tuple(load_table(_TABLE)["skip"]),
+        newest=entry.get("newest", False),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -74,6 +74,12 @@ class MessageTable:
     @property
     def package(self) -> str:
         return str(self._content["package"])
+
+    @property
+    def releases(self) -> Sequence[str]:
+        """The releases read, lowest first."""
+        releases: Sequence[str] = self._content["releases"]
+        return releases
 
     def __len__(self) -> int:
         return len(self._content["messages"])

@@ -5,13 +5,14 @@ and interned lists), then one option on each line in name order, then ``}``. The
 splits lines and parses only the requested options, so a check never pays for the whole file.
 
 An option holds ``life`` (first and last release that had it, last null while it is there, ``true`` third where it was
-away in between) and ``runs``: ``[from, to, info]`` over the indices of the catalogued releases it was the same in.
+away in between) and ``runs``: ``[from, to, info]`` over the indices of the catalogued releases it was the same in. Of
+all runs but the first ``info`` has what differs from the run before; what it does not have any more is null.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -110,7 +111,7 @@ def text_of(book: Book) -> str:
         # The reader finds an option by the text of its line, without decoding JSON.
         if '"' in name or "\\" in name or "\n" in name:
             raise ValueError(f"{book.framework}: option name {name!r} cannot be stored")
-        runs = _runs([book.releases[version].get(name) for version in versions], owner_sets)
+        runs = _differences(_runs([book.releases[version].get(name) for version in versions], owner_sets))
         life = book.lives.get(name) or [versions[runs[0][0]], None]
         lines.append(f'"{name}": {_dump({"life": life, "runs": runs})}')
     meta = {
@@ -138,6 +139,26 @@ def _runs(entries: Sequence[Entry | None], owner_sets: dict[tuple[str, ...], int
     return runs
 
 
+def _differences(runs: Iterable[list[Any]]) -> list[list[Any]]:
+    known: dict[str, Any] = {}
+    found = []
+    for start, stop, info in runs:
+        changed = {key: value for key, value in info.items() if key not in known or repr(known[key]) != repr(value)}
+        found.append([start, stop, {**changed, **dict.fromkeys(sorted(known.keys() - info.keys()))}])
+        known = info
+    return found
+
+
+def whole_runs(runs: Iterable[list[Any]]) -> list[tuple[int, int, dict[str, Any]]]:
+    """The runs of an option, each with all that holds in it."""
+    info: dict[str, Any] = {}
+    found = []
+    for start, stop, changed in runs:
+        info = {key: value for key, value in {**info, **changed}.items() if value is not None}
+        found.append((start, stop, info))
+    return found
+
+
 def book_of(text: str) -> Book:
     """The book that `text_of` wrote."""
     document: dict[str, Any] = json.loads(text)
@@ -146,7 +167,7 @@ def book_of(text: str) -> Book:
     book.releases = {version: {} for version in meta["versions"]}
     for name, line in document.items():
         book.lives[name] = line["life"]
-        for start, stop, info in line["runs"]:
+        for start, stop, info in whole_runs(line["runs"]):
             entry = {"type": None, "default": None, **info, "in": meta["owners"][info["in"]]}
             for version in meta["versions"][start : stop + 1]:
                 book.releases[version][name] = entry

@@ -129,6 +129,8 @@ class Profile:
     inherits: str = ""
     options_of: str = ""
     extends: str = ""
+    declared_in: str = ""
+    builds_on: str = ""
     dashes: bool = False
     exact_names: bool = False
     common_names: bool = False

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from packaging.version import Version
 
+from trainmedic.kb.frameworks.book import whole_runs
 from trainmedic.kb.versions import version_key
 
 FOLDER = Path(__file__).parent
@@ -54,7 +55,9 @@ class Table:
             raw = self._lines.get(name)
             if raw is None:
                 return None
-            known = self._parsed[name] = json.loads(raw.rstrip(","))
+            known = json.loads(raw.rstrip(","))
+            known["runs"] = whole_runs(known["runs"])
+            self._parsed[name] = known
         return known
 
     def info(self, name: str, version: str) -> Mapping[str, Any] | None:

@@ -8,6 +8,7 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Callable, Collection, Mapping
+from email import message_from_bytes
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
@@ -34,6 +35,7 @@ _LARGEST_DIRECTORY = 400 * _MOST_MEMBERS
 """Bytes of the directory of a zip, all of which is read before its members can be counted."""
 _END_OF_ZIP = 22 + 65_535
 _LARGEST_HEADER = 4 * MEBIBYTE
+_HEADER = "/PKG-INFO"
 _DAMAGED = (BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError)
 
 
@@ -49,6 +51,29 @@ def archive_tree(path: Path, released: str | None = None) -> SourceTree:
     if not contents:
         raise SourceError(f"{path.name} has no Python code", hint="name another release of it, or its checkout")
     return tree_of(package, version, "wheel" if is_wheel else "sdist", contents, released)
+
+
+def archive_requirements(path: Path) -> tuple[str, ...]:
+    """What the release of a wheel or sdist requires, each as its header says. Raises as `archive_tree`."""
+    _, _, is_wheel = file_release(path.name)
+    try:
+        header = _wheel_header(path) if is_wheel else _sdist_header(path)
+    except _DAMAGED as error:
+        raise SourceError(f"{path.name} is damaged ({error})", hint="get it again") from error
+    return tuple(map(str, message_from_bytes(header).get_all("Requires-Dist", ())))
+
+
+def _wheel_header(path: Path) -> bytes:
+    with _zip(path) as archive:
+        members = _zip_members(archive)
+        found = next((name for name in members if name.endswith(".dist-info/METADATA") and name.count("/") == 1), None)
+        return _zip_bytes(archive, members[found], _LARGEST_HEADER) if found else b""
+
+
+def _sdist_header(path: Path) -> bytes:
+    return next(
+        (text for name, text in _tar_texts(path).items() if name.count("/") == 1 and name.endswith(_HEADER)), b""
+    )
 
 
 def file_release(name: str) -> tuple[str, str, bool]:
@@ -145,6 +170,12 @@ def _project(names: Collection[str], read: Callable[[str], bytes]) -> dict[str, 
 
 
 def _tar_contents(path: Path) -> dict[str, bytes]:
+    kept = _tar_texts(path)
+    return {path: kept[name] for path, name in _project(kept, kept.__getitem__).items()}
+
+
+def _tar_texts(path: Path) -> dict[str, bytes]:
+    """The code of a tar, and what says how it is installed."""
     kept: dict[str, bytes] = {}
     budget, count = Budget(), 0
     with gzip.open(path) as stream, tarfile.open(fileobj=(bounded := _Bounded(stream)), mode="r:") as archive:
@@ -156,7 +187,7 @@ def _tar_contents(path: Path) -> dict[str, bytes]:
             if info.ischr() or info.isblk() or info.isfifo():
                 raise SourceError(f"the archive has a device: {name}", hint=UNSAFE)
             most = LARGEST.get(suffix_of(name), 0)
-            if name.endswith(".egg-info/top_level.txt"):
+            if name.endswith((".egg-info/top_level.txt", _HEADER)):
                 most = _LARGEST_HEADER
             # Links are not followed, see above.
             if not info.isreg() or info.size > most:
@@ -171,7 +202,7 @@ def _tar_contents(path: Path) -> dict[str, bytes]:
             kept[name] = content
         while bounded.read(_LARGEST_HEADER):  # to the end, where the checksum is
             pass
-    return {path: kept[name] for path, name in _project(kept, kept.__getitem__).items()}
+    return kept
 
 
 class _Bounded(io.RawIOBase):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from trainmedic.kb.error_messages import packages
@@ -111,7 +112,7 @@ def function_changes(before: SourceTree, after: SourceTree, below: str = "") -> 
         if not path.startswith(below) or not path.endswith(".py") or before.files.get(path) == after.files.get(path):
             continue
         texts = [tree.text(path).splitlines() if path in tree else [] for tree in (before, after)]
-        old, new = (_functions("\n".join(lines)) for lines in texts)
+        old, new = (functions_of("\n".join(lines)) for lines in texts)
         for name in dict.fromkeys((*old, *new)):
             sides = [side.get(name) for side in (old, new)]
             written = [
@@ -195,7 +196,9 @@ def _plain(name: object) -> str:
     return str(name).lstrip("-").replace("-", "_")
 
 
-def _functions(text: str) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+@lru_cache(maxsize=32)
+def functions_of(text: str) -> Mapping[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The functions of a module, named with their classes."""
     found: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
 
     def visit(node: ast.AST, above: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from trainmedic.kb.errors import InvalidRequest, NotFound, SourceError
-from trainmedic.kb.sources.archives import LARGEST_ARCHIVE, archive_tree, file_release
+from trainmedic.kb.sources.archives import LARGEST_ARCHIVE, archive_requirements, archive_tree, file_release
 from trainmedic.kb.sources.download import Client, local_path
 from trainmedic.kb.sources.pip_configuration import PipConfiguration, pip_configuration
 from trainmedic.kb.sources.selection import canonical, parsed, same_release
@@ -73,6 +73,17 @@ class Index:
 
     def fetch(self, package: str, version: str) -> SourceTree:
         """The code of a release, from its wheel or sdist. Raises `NotFound` and `SourceError`."""
+        with self._archive(package, version) as (path, released):
+            return archive_tree(path, released)
+
+    def requirements(self, package: str, version: str) -> Sequence[str]:
+        """The requirements of a release, from its wheel or sdist. Raises `NotFound` and `SourceError`."""
+        with self._archive(package, version) as (path, _):
+            return archive_requirements(path)
+
+    @contextmanager
+    def _archive(self, package: str, version: str) -> Iterator[tuple[Path, str | None]]:
+        """The best archive of a release, and its day."""
         files = [file for file in self._files(package) if same_release(version, file.version)]
         if not files:
             known = [release.version for release in self.releases(package)]
@@ -84,7 +95,7 @@ class Index:
         with TemporaryDirectory(prefix="trainmedic-") as folder:
             path = Path(folder) / file.name
             self._client.download(file.url, path, sha256=file.sha256, most=LARGEST_ARCHIVE)
-            return archive_tree(path, file.released)
+            yield path, file.released
 
     def _files(self, package: str) -> Sequence[File]:
         package = canonical(package)

@@ -31,6 +31,10 @@ class Published(Protocol):
         """The code of one."""
         ...
 
+    def requirements(self, package: str, version: str) -> Sequence[str]:
+        """What one requires, its extras included."""
+        ...
+
 
 class Sources:
     """The source of releases.
@@ -102,11 +106,20 @@ class Sources:
 
     def newest(self, package: str) -> str:
         """The newest published release that is neither a pre-release nor withdrawn. Raises `NotFound`."""
-        self._ask_index()
-        usable = [each.version for each in self.index.releases(package) if not each.yanked and not each.prerelease]
+        usable = self.published(package)
         if not usable:
             raise NotFound(f"{package} has no final release", hint=f"name one: {package}==VERSION")
-        return usable[-1]
+        return usable[-1].version
+
+    def published(self, package: str) -> Sequence[Release]:
+        """The releases of the index that are neither pre-releases nor withdrawn, newest last. Raises `NotFound`."""
+        self._ask_index()
+        return [each for each in self.index.releases(package) if not each.yanked and not each.prerelease]
+
+    def requirements(self, package: str, version: str) -> Sequence[str]:
+        """What a published release requires, its extras included. Raises `NotFound` and `SourceError`."""
+        self._ask_index()
+        return self.index.requirements(package, version)
 
     def versions(self, package: str) -> Sequence[Release]:
         """The releases that can be opened, newest last: of the index if it may be asked."""

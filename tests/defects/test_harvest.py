@@ -13,8 +13,8 @@ import pytest
 
 from tests.defects.values import defect
 from tests.every_case import every_case
-from trainmedic.ingest.tools.harvest import candidates, harvest, is_fix, main
-from trainmedic.ingest.tools.history import History
+from trainmedic.ingest.update.harvest import added, candidates, is_fix, known_names
+from trainmedic.ingest.update.history import History
 from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.pages.defect import defect_packages, load_defects
@@ -137,9 +137,10 @@ def released(repository: Repository) -> Repository:
 
 def test_a_second_harvest_adds_what_is_new(released: Repository, tmp_path: Path) -> None:
     file = tmp_path / "candidates.jsonl"
-    assert [item.pull for item in harvest(released.history, file, [defect("trl-5", pull=5)])] == ["3"]
-    assert [item.pull for item in harvest(released.history, file, [])] == ["5"]
-    assert list(harvest(released.history, file, [])) == []
+    known = known_names([defect("trl-5", pull=5)])
+    assert added(file, candidates(released.history, known=known)) == 1
+    assert added(file, candidates(released.history)) == 1
+    assert added(file, candidates(released.history)) == 0
     entries = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert [(entry["pull"], entry["introduced"], entry["fixed"]) for entry in entries] == [
         ("3", "0.1.0", "0.2.0"),
@@ -148,34 +149,17 @@ def test_a_second_harvest_adds_what_is_new(released: Repository, tmp_path: Path)
     assert "-    return sum(values) / 2" in entries[0]["diff"]
 
 
-def test_a_defect_known_by_its_commit_is_skipped(released: Repository, tmp_path: Path) -> None:
+def test_a_defect_known_by_its_commit_is_skipped(released: Repository) -> None:
     commits = [item.commit for item in candidates(released.history)]
-    known = [defect(f"trl-{commit[:7]}", commit=commit[:7]) for commit in commits]
-    assert list(harvest(released.history, tmp_path / "c.jsonl", known)) == []
+    known = known_names(defect(f"trl-{commit[:7]}", commit=commit[:7]) for commit in commits)
+    assert list(candidates(released.history, known=known)) == []
 
 
-def test_a_file_of_something_else_is_refused(released: Repository, tmp_path: Path) -> None:
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "c.jsonl"
     file.write_text("[1]\n", encoding="utf-8")
     with pytest.raises(InvalidRequest, match=r"c\.jsonl:1"):
-        list(harvest(released.history, file, []))
-
-
-def test_the_command_harvests_checkouts(
-    released: Repository, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("trainmedic.kb.pages.defect.DEFECTS", tmp_path / "none")
-    out = str(tmp_path / "c.jsonl")
-    assert main([str(released.root), "--out", out]) == 0
-    assert "trl: " in capsys.readouterr().out
-    assert len(Path(out).read_text(encoding="utf-8").splitlines()) == 2
-    assert main([str(released.root), "--out", out, "--since", "2999-01-01"]) == 0
-    assert "trl: 0 new candidates" in capsys.readouterr().out
-    (tmp_path / "peft").mkdir()
-    with pytest.raises(SystemExit):
-        main([str(tmp_path / "peft"), "--out", out])
-    with pytest.raises(InvalidRequest):
-        main([str(tmp_path / "somebody"), "--out", out])
+        added(file, [])
 
 
 def _sample() -> list[Defect]:

@@ -6,6 +6,7 @@ import json
 
 from tests.every_case import every_case
 from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.frameworks.book import book_of
 from trainmedic.kb.frameworks.tables import FOLDER, table
 from trainmedic.kb.versions import version_key
 
@@ -17,7 +18,12 @@ def test_reading_line_by_line_gives_what_reading_the_whole_file_gives(framework:
     assert lazy is not None
     assert set(lazy.names) == set(whole) - {"_"}
     assert list(lazy.versions) == whole["_"]["versions"] == sorted(whole["_"]["versions"], key=version_key)
-    assert all(lazy.line(name) == whole[name] for name in lazy.names)
+    book = book_of(lazy.text)
+    assert all(
+        (lazy.info(name, release) is not None) == (name in book.releases[release])
+        for name in lazy.names
+        for release in lazy.versions
+    )
 
 
 def test_a_flag_has_its_type_owner_and_life() -> None:
@@ -54,7 +60,7 @@ def test_an_option_exists_at_a_release_or_it_cannot_be_told(
     [
         ("openrlhf", "0.8.10", "0.8.5"), ("openrlhf", "0.1.9", "0.1.10"), ("openrlhf", "v0.11.0", "0.11.0"),
         ("trl", "0.12.0", "0.12.2"), ("trl", "0.13.0", "0.12.2"), ("trl", "0.19.0", "0.19.1"),
-        ("trl", "2.0", "1.9.0"), ("ms-swift", "3.1.0", "3.0.0"), ("ms-swift", "2.5.0", "2.6.1"),
+        ("trl", "99.0", catalogue.versions("trl")[-1]), ("ms-swift", "3.1.0", "3.0.0"), ("ms-swift", "2.5.0", "2.6.1"),
         ("transformers", "4.46.2", "4.46.3"),
     ],
 )  # fmt: skip

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.every_case import every_case
-from tests.frameworks.quoted_defaults import faults, history, quotes, quotes_of
+from trainmedic.ingest.update.quoted import faults, history, quotes, quotes_of
 from trainmedic.kb.frameworks.tables import Table
 
 

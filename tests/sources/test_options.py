@@ -9,6 +9,7 @@ import pytest
 
 from trainmedic.kb.errors import NotFound
 from trainmedic.kb.frameworks.book import Book, Entry, book_of, text_of
+from trainmedic.kb.frameworks.tables import Table
 from trainmedic.kb.sources.options import FRAMEWORKS, extract
 from trainmedic.kb.sources.tree import SourceTree, tree_of
 
@@ -410,6 +411,18 @@ def test_another_order_of_owners_is_no_other_default() -> None:
     book.add("1.0", {"a": {"type": "int", "default": None, "in": ["X", "Y"], "default_by": {"Y": 5}}})
     book.add("1.1", {"a": {"type": "int", "default": 5, "in": ["Y", "X"], "default_by": {"X": None}}})
     assert book.releases["1.1"] == book.releases["1.0"]
+
+
+def test_of_a_further_run_only_what_differs_is_written() -> None:
+    book = Book(framework="trl")
+    book.add("1.0", {"a": {**entry(1, "X"), "choices": [1, 2]}})
+    book.add("1.1", {"a": entry(True, "X")})
+    assert json.loads(text_of(book))["a"]["runs"] == [
+        [0, 0, {"type": "int", "default": 1, "choices": [1, 2], "in": 0}],
+        [1, 1, {"default": True, "choices": None}],
+    ]
+    assert book_of(text_of(book)) == book
+    assert Table(text_of(book)).info("a", "1.1") == {"type": "int", "default": True, "in": 0}
 
 
 def test_lives_follow_the_releases_that_are_added() -> None:

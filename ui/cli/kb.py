@@ -1,4 +1,4 @@
-"""Work with the knowledge base: lint, list, show, new, sources.
+"""Work with the knowledge base: lint, list, show, new, sources, update.
 
 lint      check pages and lists of defects (all, or the given ones): format, links, both languages; run the
           rules' examples
@@ -6,6 +6,7 @@ list      list cases, mechanisms and rules, known defects, or the names that pag
 show      print one case, mechanism, origin (mechanism.origin), rule or known defect as Markdown
 new       write the skeleton of a case, mechanism or rule page
 sources   the source code of packages that answers quote: list, fetch, export, import
+update    read the releases of the known packages that came since, and report what changed
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainmedic.ui.cli import _sources
+from trainmedic.ui.cli import _sources, _update
 from trainmedic.ui.cli._input import folders_of
 
 if TYPE_CHECKING:
@@ -41,10 +42,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument("--folder", required=True, type=Path, help="where the page goes")
     new.add_argument("--new-folder", action="store_true", help="create the folder if it does not exist")
     _sources.arguments(actions.add_parser("sources", help="the stored source code of packages"))
+    _update.arguments(actions.add_parser("update", help="what came since of the known packages"))
 
 
 def run(options: argparse.Namespace) -> int:
-    actions = {"lint": _lint, "list": _list, "show": _show, "new": _new, "sources": _sources.run}
+    actions = {"lint": _lint, "list": _list, "show": _show, "new": _new, "sources": _sources.run, "update": _update.run}
     return actions[options.action](options)
 
 

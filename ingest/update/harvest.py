@@ -1,25 +1,20 @@
 """Fix commits as candidates for known defects, for a person to read: each with its range of releases and its diff.
 
-``python -m trainmedic.ingest.tools.harvest CHECKOUT… --out FILE`` adds those of packages' git checkouts to a file, one
-JSON object a line. What kb/defects or the file has already is skipped. A candidate is no knowledge: what goes wrong for
-a user, and whether anything does, is for the person to say.
+A candidate is no knowledge: what goes wrong for a user, and whether anything does, is for the person to say.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
-import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmedic.ingest.tools.history import UNRELEASED, History, Hunk, pull_of
+from trainmedic.ingest.update.history import UNRELEASED, History, Hunk, pull_of
 from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.pages.defect import defects_of
 from trainmedic.kb.serialization import to_json
 
 MAX_DIFF = 7_000
@@ -141,44 +136,27 @@ def shown(changes: tuple[Hunk, ...]) -> str:
     return "\n".join(lines)
 
 
-def harvest(history: History, file: Path, defects: Iterable[Defect], since: str = "") -> Iterator[DefectCandidate]:
-    """Append the new candidates of a checkout to a file, each as soon as it is found.
+def added(file: Path, found: Iterable[DefectCandidate]) -> int:
+    """Append candidates to a file, one JSON object a line, without those that it has; how many these are.
 
-    Known are those in the file and those of ``defects``. Raises `InvalidRequest` if the file holds something else.
+    Raises `InvalidRequest` if the file holds something else.
     """
-    known = {name for defect in defects for name in known_as(defect.commit, str(defect.pull or "")) if name}
-    known.update(_in_file(file, history.package))
+    there = set(_in_file(file))
+    new = [each for each in found if (each.package, each.commit or each.subject) not in there]
     with file.open("a", encoding="utf-8") as lines:
-        for candidate in candidates(history, since, known):
-            lines.write(to_json(candidate) + "\n")
-            lines.flush()
-            yield candidate
+        lines.writelines(to_json(each) + "\n" for each in new)
+    return len(new)
 
 
-def _in_file(file: Path, package: str) -> Iterator[str]:
+def _in_file(file: Path) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if file.exists() else (), start=1):
         try:
             entry = json.loads(line)
-            if entry["package"] == package:
-                yield from known_as(entry["commit"], entry["pull"])
+            yield entry["package"], entry["commit"] or entry["subject"]
         except (ValueError, KeyError, TypeError):
             raise InvalidRequest(f"{file}:{number}: not a candidate for a defect") from None
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m trainmedic.ingest.tools.harvest", description=__doc__)
-    parser.add_argument("checkouts", metavar="CHECKOUT", type=Path, nargs="+", help="a git checkout with its tags")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file of the candidates")
-    parser.add_argument("--since", default="", metavar="DATE", help="the earliest commit, as 2024-06-01")
-    args = parser.parse_args(argv)
-    for checkout in args.checkouts:
-        history = History(checkout)
-        if not history.releases:
-            parser.error(f"{checkout} has no releases: a full git checkout with its tags is needed")
-        count = sum(1 for _ in harvest(history, args.out, defects_of([history.package]), args.since))
-        sys.stdout.write(f"{history.package}: {count} new candidates\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def known_names(defects: Iterable[Defect]) -> set[str]:
+    """What `candidates` takes for known: the commits and pull requests of defects."""
+    return {name for defect in defects for name in known_as(defect.commit, str(defect.pull or "")) if name}

@@ -1,9 +1,9 @@
-"""The defaults that pages quote in prose, compared with the catalogues."""
+"""What pages say of options: defaults that they quote, compared with the catalogues, and options that they name."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,7 +72,7 @@ def quotes_of(path: Path) -> Iterator[Quote]:
         for sentence in _SENTENCE.split(_FILLED.sub("", line)):
             for option, value, rest in _pairs(sentence):
                 named = tuple(name for name in known if re.search(profiles()[name].mention, sentence, re.IGNORECASE))
-                place = f"{path.parent.name}/{path.name}:{number}"
+                place = f"{_shown_path(path)}:{number}"
                 yield Quote(
                     place=place,
                     sentence=sentence.strip(),
@@ -83,6 +83,23 @@ def quotes_of(path: Path) -> Iterator[Quote]:
                     affected=affected,
                     bound=_RELEASE.search(rest) is not None,
                 )
+
+
+def named(options: Collection[str], framework: str) -> Iterator[str]:
+    """Where pages of a framework, examples apart, name one of these options, and what the line says."""
+    names = "|".join(map(re.escape, sorted(options)))
+    word = re.compile(rf"""(?:\boption\(\\?["']|`(?:--)?)(?:{names})(?=\\?["']|[`=:\s])""")
+    for folder in FOLDERS if options else ():
+        for path in sorted((KNOWLEDGE / folder).rglob("*.md")):
+            text = _EXAMPLES.split(path.read_text(encoding="utf-8"))[0]
+            if framework in (_listed(text, "frameworks?") or (path.parent.name,)):
+                for number, line in enumerate(text.split("\n"), start=1):
+                    if "url:" not in line and word.search(line):
+                        yield f"{_shown_path(path)}:{number}: {line.strip()}"
+
+
+def _shown_path(path: Path) -> str:
+    return path.relative_to(KNOWLEDGE).as_posix() if path.is_relative_to(KNOWLEDGE) else path.name
 
 
 def _listed(text: str, key: str) -> tuple[str, ...]:
