@@ -213,8 +213,7 @@ class DefectView:
 
     ``version`` is the installed one, ``affected`` the range of releases with the defect. ``doubts`` say why it may not
     be there: ``condition`` (the configuration decides; ``missing`` asks for it), ``version``, ``distant``,
-    ``newer`` (than the defects are known of, so the fix may be in it), ``framework``. ``source`` is where the fix
-    is in the package (release, file, name), if ``link`` leads to no change of it.
+    ``newer`` (than the defects are known of, so the fix may be in it), ``framework``.
     """
 
     id: str
@@ -230,7 +229,7 @@ class DefectView:
     missing: tuple[MissingView, ...] = ()
     workaround: str = ""
     link: str = ""
-    source: str = ""
+    source: str = ""  # release, file and name of the fix in the package, where ``link`` leads to no change of it
     mechanism: str = ""
     evidence: tuple[Span, ...] = ()
 
