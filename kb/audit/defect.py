@@ -36,11 +36,20 @@ _RANKS = {effect: rank for rank, effect in enumerate(Effect)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """A place in the code of a release: a file, as imported, and a function, class or constant in it."""
+
+    path: str
+    symbol: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
     """One known defect.
 
     ``introduced`` is None if it is not known which release brought it, ``fixed`` None if no release is without it.
     ``when`` is a condition over a run (empty: the version alone decides), checked when the page is linted.
+    ``spot`` is what the release with the fix does otherwise, where neither the pull request nor the commit is known.
     ``touches`` are names as in code and configuration. ``symptoms`` by language. ``framework`` is the one whose runs
     alone use the package (empty: a library).
     """
@@ -56,6 +65,7 @@ class Defect:
     when: str = ""
     pull: int | None = None
     commit: str = ""
+    spot: Spot | None = None
     message: str = ""
     mechanism: str = ""
     workaround: Text | None = None
@@ -67,6 +77,11 @@ class Defect:
         """The affected releases (``>=0.20.0,<0.21.0``; empty: all); all before the fix if the first is unknown."""
         bounds = (f">={self.introduced}" if self.introduced else "", f"<{self.fixed}" if self.fixed else "")
         return ",".join(filter(None, bounds))
+
+    @property
+    def source(self) -> str:
+        """The place of the fix in the package, for who reads it there (empty: `link` leads to the fix itself)."""
+        return f"{self.package} {self.fixed}, {self.spot.path}: {self.spot.symbol}" if self.spot else ""
 
     @property
     def versions(self) -> tuple[Clause, ...]:

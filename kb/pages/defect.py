@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from trainmedic.kb.audit.defect import Defect, DefectSet, Effect
+from trainmedic.kb.audit.defect import Defect, DefectSet, Effect, Spot
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.engine.log_text import LEAST_LITERAL, literal_of
 from trainmedic.kb.engine.vocabulary import Vocabulary
@@ -145,12 +145,17 @@ def read_defect(entry: Field, package: str, words: Vocabulary | None = None) -> 
     """One entry of a list, its condition compiled if ``words`` are given. Raises `PageError`."""
     fields = entry.fields(REQUIRED, OPTIONAL)
     introduced, fixed = _range(fields)
-    pull, commit = _fix(fields["fix"])
+    fix = fields["fix"].fields((), ("pull", "commit", "path", "symbol"))
+    pull, commit = _change(fix)
+    spot = _spot(fix)
+    if not pull and not commit and spot is None:
+        raise fields["fix"].error("name the pull request, the commit, or path and symbol in the release that has it")
+    if spot is not None and fixed is None:
+        raise fields["fix"].error("path and symbol are those of the release with the fix: name it under fixed")
     if words is not None and "when" in fields:
         condition(fields["when"], words)
     if fixed is None and "workaround" not in fields:
         raise entry.error("fixed: unreleased needs a workaround, or a word that there is none")
-    repository = defect_packages()[package]["repository"]
     return Defect(
         id=_id(fields["id"], package),
         package=package,
@@ -162,11 +167,12 @@ def read_defect(entry: Field, package: str, words: Vocabulary | None = None) -> 
         when=fields.text("when"),
         pull=pull,
         commit=commit,
+        spot=spot,
         symptoms=_symptoms(fields["symptoms"]),
         message=_message(fields),
         mechanism=fields["mechanism"].choice(_mechanisms()) if "mechanism" in fields else "",
         workaround=_both(fields["workaround"]) if "workaround" in fields else None,
-        link=f"https://github.com/{repository}/" + (f"pull/{pull}" if pull else f"commit/{commit}"),
+        link=_link(package, pull, commit, spot, fixed or ""),
         framework=framework_of(package),
     )
 
@@ -175,7 +181,7 @@ def _id(field: Field, package: str) -> str:
     word = field.text()
     rest = word.removeprefix(f"{package}-")
     if rest == word or not (rest.isascii() and rest.replace("-", "").isalnum() and rest == rest.lower()):
-        raise field.error(f"{word!r} must be {package}-<pull request> or {package}-<first 7 digits of the commit>")
+        raise field.error(f"{word!r} must be {package}-<pull request>, -<first 7 digits of the commit> or -<words>")
     return word
 
 
@@ -210,16 +216,35 @@ def _release(field: Field, word: str) -> str | None:
     return text
 
 
-def _fix(field: Field) -> tuple[int | None, str]:
-    fields = field.fields((), ("pull", "commit"))
+def _change(fields: Fields) -> tuple[int | None, str]:
     pull, commit = fields.text("pull"), fields.text("commit")
-    if not pull and not commit:
-        raise field.error("name the pull request or the commit")
     if pull and not pull.isdecimal():
         raise fields["pull"].error(f"{pull!r} is not the number of a pull request")
     if commit and not (7 <= len(commit) <= 40 and set(commit) <= set("0123456789abcdef")):
         raise fields["commit"].error(f"{commit!r} is not a commit: 7 to 40 hexadecimal digits")
     return int(pull) if pull else None, commit
+
+
+def _spot(fields: Fields) -> Spot | None:
+    path, symbol = fields.text("path"), fields.text("symbol")
+    if bool(path) != bool(symbol):
+        raise fields["path" if path else "symbol"].error("path and symbol need each other")
+    if path and (path.startswith("/") or not path.endswith(".py")):
+        raise fields["path"].error(f"{path!r} is not the path of a module, such as trl/trainer/grpo_trainer.py")
+    return Spot(path=path, symbol=symbol) if path else None
+
+
+def _link(package: str, pull: int | None, commit: str, spot: Spot | None, fixed: str) -> str:
+    """The fix in the repository; for a spot its file there, where releases have tags, else the release."""
+    about = defect_packages()[package]
+    repository = f"https://github.com/{about['repository']}"
+    if spot is None or pull or commit:
+        return f"{repository}/pull/{pull}" if pull else f"{repository}/commit/{commit}"
+    if "tags" not in about:
+        return f"https://pypi.org/project/{package}/{fixed}/"
+    top = spot.path.partition("/")[0]
+    folders = [folder.removesuffix(f"{top}/") for folder in about["code"] if folder.endswith(f"{top}/")]
+    return f"{repository}/blob/{about['tags'].format(version=fixed)}/{(folders or [''])[0]}{spot.path}"
 
 
 def _symptoms(field: Field) -> Mapping[str, tuple[str, ...]]:

@@ -38,10 +38,10 @@ def cause_of(defect: Defect) -> Case:
         kind="fault",
         family="version",
         frameworks=tuple(filter(None, (defect.framework,))),
-        evidence="maintainer",
+        evidence="maintainer" if not defect.source else "source-read",
         reviewed="",
         sections=_Sections(defect),
-        sources=(Reference(url=defect.link, says="maintainer", note=""),),
+        sources=(Reference(url=defect.link, says="source" if defect.source else "maintainer", note=defect.source),),
         affected=MappingProxyType({defect.package: defect.affected} if defect.affected else {}),
         fixed=MappingProxyType({defect.package: defect.fixed} if defect.fixed else {}),
         signals=SIGNALS.get(defect.effect, ()),
@@ -75,6 +75,10 @@ class _Sections(Mapping[str, Mapping[str, str]]):
         return repr(dict(self))
 
 
+def _fix_of(defect: Defect) -> str:
+    return f"{defect.link} (`{defect.spot.symbol}`)" if defect.spot is not None else defect.link
+
+
 def _parts(defect: Defect, language: str) -> Mapping[str, str]:
     """The sections of a known defect."""
     bounds = f"{'since' if defect.introduced else 'from_unknown'}_{'until' if defect.fixed else 'unreleased'}"
@@ -92,6 +96,6 @@ def _parts(defect: Defect, language: str) -> Mapping[str, str]:
             "symptom": "\n".join(f"- {symptom}" for symptom in defect.symptoms.get(language, ())),
             "cause": gap.join(cause),
             "fix": gap.join(fix),
-            "confirm": messages("defect.confirm", language, link=defect.link, **values),
+            "confirm": messages("defect.confirm", language, link=_fix_of(defect), **values),
         }
     )

@@ -229,6 +229,7 @@ class DefectView:
     missing: tuple[MissingView, ...] = ()
     workaround: str = ""
     link: str = ""
+    source: str = ""  # release, file and name of the fix in the package, where ``link`` leads to no change of it
     mechanism: str = ""
     evidence: tuple[Span, ...] = ()
 

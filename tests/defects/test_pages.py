@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.defects.values import ENTRY, folder
+from trainmedic.ingest.authoring.defect_lint import lint_spots
 from trainmedic.kb.audit.defect import Effect
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.pages.defect import discover_defects, load_defects
+from trainmedic.kb.pages.defect_causes import cause_of
+from trainmedic.kb.sources.store import Store
+from trainmedic.kb.sources.tree import tree_of
 from trainmedic.ui.cli import main
 
 
@@ -74,7 +78,9 @@ def test_other_yaml_files_are_no_lists_of_defects(tmp_path: Path) -> None:
         ("[the GSPO ratio stays near 1 however far the policy moves]", "[]", "12: symptoms.en: write one to 4"),
         ("[GSPO 的 ratio 一直接近 1]", "[一, 二, 三, 四, 五]", "13: symptoms.zh: write one to 4"),
         ("[GRPOTrainer, importance_sampling_level]", "[]", "6: touches: name at least one class, option or model"),
-        ("{pull: 3435, commit: 0123456789ab}", "{}", "10: fix: name the pull request or the commit"),
+        ("{pull: 3435, commit: 0123456789ab}", "{}", "10: fix: name the pull request, the commit, or path and symbol"),
+        ("commit: 0123456789ab", "path: trl/a.py", "10: fix.path: path and symbol need each other"),
+        ("commit: 0123456789ab", "path: trl.a, symbol: f", "10: fix.path: 'trl.a' is not the path of a module"),
         ("pull: 3435", "pull: '#3435'", "10: fix.pull: '#3435' is not the number of a pull request"),
         ("commit: 0123456789ab", "commit: main", "10: fix.commit: 'main' is not a commit"),
         ("  effect: silent\n", "  effect: silent\n  effect: log\n", "'effect' occurs twice"),
@@ -85,6 +91,64 @@ def test_a_problem_has_its_line(tmp_path: Path, before: str, after: str, problem
     found = problems(tmp_path, ENTRY.replace(before, after, 1))
     assert len(found) == 1
     assert problem in found[0]
+
+
+SPOT = "{path: trl/trainer/grpo_trainer.py, symbol: GRPOTrainer._compute_loss}"
+IN_PACKAGE = ENTRY.replace("trl-3435", "trl-averaged-over-padding").replace("{pull: 3435, commit: 0123456789ab}", SPOT)
+
+
+@pytest.mark.parametrize(
+    ("package", "link"),
+    [
+        ("trl", "https://github.com/huggingface/trl/blob/v0.21.0/trl/trainer/grpo_trainer.py"),
+        ("accelerate", "https://github.com/huggingface/accelerate/blob/v0.21.0/src/accelerate/optimizer.py"),
+        ("unsloth", "https://pypi.org/project/unsloth/0.21.0/"),
+    ],
+)
+def test_a_fix_without_a_history_is_a_place_in_the_release_with_it(tmp_path: Path, package: str, link: str) -> None:
+    text = IN_PACKAGE.replace("trl-av", f"{package}-av").replace("trl/trainer/grpo_tr", f"{package}/trainer/grpo_tr")
+    text = text.replace("accelerate/trainer/grpo_trainer.py", "accelerate/optimizer.py")
+    loaded = load_defects((package,), [folder(tmp_path, text, package)])
+    found = next(each for each in loaded.all if each.id == f"{package}-averaged-over-padding")
+    assert found.link == link
+    assert found.source.startswith(f"{package} 0.21.0, {package}/")
+    assert found.source.endswith(": GRPOTrainer._compute_loss")
+    cause = cause_of(found)
+    assert (cause.evidence, cause.sources[0].says, cause.sources[0].note) == ("source-read", "source", found.source)
+    assert "GRPOTrainer._compute_loss" in cause.section("confirm", "en")
+
+
+def test_a_place_without_a_release_is_refused(tmp_path: Path) -> None:
+    assert problems(tmp_path, IN_PACKAGE.replace('"0.21.0"', "unreleased")) == [
+        "10: fix: path and symbol are those of the release with the fix: name it under fixed"
+    ]
+
+
+BEFORE = "class GRPOTrainer:\n    def _compute_loss(self):\n        return 1\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        (BEFORE, BEFORE.replace("1", "2"), ""),
+        ("", BEFORE, ""),
+        (BEFORE, BEFORE, "GRPOTrainer._compute_loss is the same in 0.20.0 and 0.21.0"),
+        (BEFORE, BEFORE.replace("_compute", "compute"), "trl 0.21.0 has no GRPOTrainer._compute_loss"),
+    ],
+)
+def test_the_place_of_a_fix_is_looked_up_in_what_is_stored(
+    tmp_path: Path, before: str, after: str, problem: str
+) -> None:
+    store = Store(tmp_path / "sources")
+    for version, text in (("0.20.0", before), ("0.21.0", after)):
+        store.add(tree_of("trl", version, "wheel", {"trl/trainer/grpo_trainer.py": text.encode()}))
+    loaded = load_defects(("trl",), [folder(tmp_path / "team", IN_PACKAGE)])
+    own = [each for each in loaded.all if each.id == "trl-averaged-over-padding"]
+    found = [each.message for each in lint_spots(own, loaded.places, store)]
+    assert [message.startswith(f"trl-averaged-over-padding: fix: {problem}") for message in found] == [True] * bool(
+        problem
+    )
+    assert list(lint_spots(own, loaded.places, Store(tmp_path / "empty"))) == []
 
 
 def test_an_unreleased_fix_needs_a_workaround(tmp_path: Path) -> None:

@@ -106,9 +106,11 @@ def _divided(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 def _defect_problems(paths: Sequence[Path], folders: Sequence[Path]) -> tuple[tuple[PageProblem, ...], int]:
     """The problems of the lists at these paths (none given: of all), and how many defects were read."""
+    from trainmedic.ingest.authoring.defect_lint import lint_spots
     from trainmedic.kb.engine.vocabulary import vocabulary
     from trainmedic.kb.errors import InvalidRequest
     from trainmedic.kb.pages.defect import DEFECTS, discover_defects, load_defects
+    from trainmedic.ui.cli._input import sources
 
     for path in paths:
         if not path.exists():
@@ -119,7 +121,9 @@ def _defect_problems(paths: Sequence[Path], folders: Sequence[Path]) -> tuple[tu
     only = {name for path, name in lists.items() if not paths or any(path.is_relative_to(p.resolve()) for p in paths)}
     packages = {path.parent.name for path, name in lists.items() if name in only}
     loaded = load_defects(packages, (*folders, *loose), vocabulary())
-    problems = tuple(sorted(problem for problem in loaded.failures if problem.page in only))
+    chosen = [defect for defect in loaded.all if loaded.places[defect.id] in only]
+    found = (*loaded.failures, *lint_spots(chosen, loaded.places, sources().store))
+    problems = tuple(sorted(problem for problem in found if problem.page in only))
     return problems, sum(name in only for name in loaded.places.values())
 
 

@@ -74,6 +74,8 @@ def defect(item: DefectView, language: str, *, colour: bool) -> Iterator[str]:
     yield "    " + messages("semicolon", language).join(dict.fromkeys(parts))
     if item.workaround:
         yield f"    {messages('audit.workaround', language)}: {item.workaround}"
+    if item.source:
+        yield f"    {item.source}"
     yield f"    {item.link}"
 
 
