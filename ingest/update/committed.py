@@ -76,14 +76,11 @@ def write_options(framework: str, text: str, tree: SourceTree, knowledge: Path =
     path.write_text(content, encoding="utf-8")
 
 
-def add_messages(tree: SourceTree, dropped: int = 0, knowledge: Path = KNOWLEDGE) -> None:
-    """Add the messages of a release that is newer than all that were read. Raises `InvalidRequest` otherwise.
-
-    ``dropped`` is the number of releases that are too old to be kept.
-    """
+def add_messages(tree: SourceTree, knowledge: Path = KNOWLEDGE) -> None:
+    """Add the messages of a release that is newer than all that were read. Raises `InvalidRequest` otherwise."""
     path = knowledge / "error_messages" / "data" / f"{tree.package}.json"
     before = path.read_text(encoding="utf-8") if path.exists() else ""
-    text = with_release(before, tree, packages.package(tree.package), dropped)
+    text = with_release(before, tree, packages.package(tree.package))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
 

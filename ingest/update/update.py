@@ -28,9 +28,6 @@ from trainmedic.kb.sources.syntax import joined
 from trainmedic.kb.sources.tree import Release, SourceTree
 from trainmedic.kb.versions import version_key
 
-MESSAGES_FOR_YEARS = 2
-"""How long the messages of a release are kept; older ones are read from their source."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
@@ -120,14 +117,9 @@ class _Catalogued:
 def _write_messages(published: Published, step: Step) -> None:
     """Nothing for a package of which only options are known."""
     known = indexed(step.package)
-    days = {each.version: each.released for each in published.releases(step.package)}
-    newest = step.after[-1].released or "9999"
-    end = f"{int(newest[:4]) - MESSAGES_FOR_YEARS}{newest[4:]}"
-    # What has no day is older than what has one: the index does not have it.
-    kept = next((place for place, version in enumerate(known) if (days.get(version) or "") >= end), 0)
     new = [each.version for each in step.after if known and version_key(each.version) > version_key(known[-1])]
-    for number, version in enumerate(new):
-        committed.add_messages(published.tree(step.package, version), kept if number == 0 else 0)
+    for version in new:
+        committed.add_messages(published.tree(step.package, version))
 
 
 def _compared(published: Published, step: Step, trees: Sequence[SourceTree], catalogued: _Catalogued) -> Update:

@@ -67,11 +67,8 @@ def collected(
     return versions, {key: entry for key, entry in entries.items() if not general or _is_general(entry)}
 
 
-def with_release(text: str, tree: SourceTree, about: Package, dropped: int = 0) -> str:
-    """A package's table with a further release, newer than its others, and without the ``dropped`` oldest ones.
-
-    Raises `InvalidRequest` for a release that is not newer.
-    """
+def with_release(text: str, tree: SourceTree, about: Package) -> str:
+    """A package's table with a further release, newer than its others. Raises `InvalidRequest` for one that is not."""
     _, found = collected([tree], about)
     if not text or about.newest:
         return table(about, [tree.version], found)
@@ -89,10 +86,7 @@ def with_release(text: str, tree: SourceTree, about: Package, dropped: int = 0) 
     for key, entry in found.items():
         first = entries[key].first if key in entries else len(versions)
         entries[key] = Entry(first, len(versions), entry.places)
-    for entry in entries.values():
-        entry.first, entry.last = max(0, entry.first - dropped), entry.last - dropped
-    kept = {key: entry for key, entry in entries.items() if entry.last >= 0}
-    return table(about, [*versions, tree.version][dropped:], kept)
+    return table(about, [*versions, tree.version], entries)
 
 
 def _is_general(entry: Entry) -> bool:
