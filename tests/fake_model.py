@@ -310,7 +310,7 @@ class FakeModel:
             case "/v1/chat/completions":
                 before = self.forms if asked.is_form else self.texts
                 script = self._forms if asked.is_form else self._script
-                scripted = script[min(len(before), len(script)) - 1]
+                scripted = script[min(len(before), len(script)) - 1] if script else failing(400, "nothing is scripted")
                 reply = scripted(asked) if callable(scripted) else scripted
                 if asked.body.get("stream"):
                     await self._streamed(reply, asked, writer)

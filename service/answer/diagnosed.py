@@ -251,5 +251,5 @@ def _as_code(match: re.Match[str]) -> str:
     return match[0] if match["inside"].isdigit() and len(match[0]) == len(match["inside"]) + 2 else f"`{match[0]}`"
 
 
-_INDEXED = regex(r"[\w.]*\[(?P<inside>[^\[\]`<>\n]{1,60})\][\w.]*")
+_INDEXED = regex(r"[\w.]*\[(?P<inside>[^\[\]`<>\n]{1,60})\](?!\()[\w.]*")
 _PLAIN = str.maketrans("[]<>", "［］‹›")

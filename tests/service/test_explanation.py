@@ -118,10 +118,13 @@ def test_out_of_field_is_refused_as_before(knowledge_advisor: Advisor, question:
 @every_case(
     ("question", "said"),
     [
-        ("what does max_completion_length do?", ["`max_completion_length`", "Type: `int", "1.9.0", "Elsewhere: "]),
+        ("what does max_completion_length do?", ["`max_completion_length`", "Type: `int", "1.16.0", "Elsewhere: "]),
         ("how do I choose beta for DPO?", ["DPOConfig", "Default: `0.1`", "beta: 0.1, or a small positive value"]),
         ("which versions of trl fit vllm 0.10?", ["TRL releases that allow vLLM 0.10.x: 0.16.1", "trainmedic audit"]),
-        ("GRPO vs PPO: what is the difference?", ["PPO without a critic", "Only GRPO has", "`num_generations`"]),
+        (
+            "GRPO vs PPO: what is the difference?",
+            ["PPO without a critic", "Only GRPO has", "num_generations_per_prompt"],
+        ),
         ("known problems of trl 0.19?", ["known defects of TRL 0.19.x", "The list was read up to", "trainmedic audit"]),
         ("known problems of trl 99.0?", ["The list was read up to TRL"]),
         ("what is neat_packing in LLaMA-Factory 0.7.0?", ["LLaMA-Factory 0.7.0 does not have it", "0.8.3"]),
