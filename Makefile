@@ -13,7 +13,7 @@ FAST := tests/parse tests/rules tests/cases tests/frameworks tests/glossary test
   $(addprefix tests/service/test_,$(addsuffix .py,compose diagnose domain negation out_of_scope query query_text series supposition_and_topic whatif))
 # What covers the packages of pyproject.toml's coverage settings, in every branch. `slow` tests measure growth.
 COVERING := tests/parse tests/rules tests/mechanisms tests/defects tests/test_mask.py tests/test_identities.py tests/test_run_diff.py \
-  tests/service/test_diagnosis.py
+  tests/service/test_diagnosis.py tests/service/test_source_of_release.py tests/frameworks/test_horizon.py
 
 # The tests start hundreds of processes, each of which would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE

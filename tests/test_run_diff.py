@@ -118,6 +118,14 @@ def test_a_default_that_changed_between_the_releases_is_a_difference() -> None:
     assert difference(view, "trl").kind == "package"
 
 
+def test_an_option_without_a_canonical_name_that_was_left_as_it_was_is_a_difference_if_its_default_changed() -> None:
+    script = attachment("train.py", "from trl import GRPOConfig\nargs = GRPOConfig(output_dir='o', beta=0.04)\n")
+    good, bad = ([script, attachment("pip.txt", f"trl=={version}\n")] for version in ("1.9.0", "1.16.0"))
+    changed = {each.name: each for each in trainmedic.diff(good, bad).differences if each.kind == "option"}
+    assert (changed["use_bias_correction_kl"].good, changed["use_bias_correction_kl"].bad) == ("false", "true")
+    assert [effect.kind for effect in changed["use_bias_correction_kl"].effects] == ["default"]
+
+
 def test_a_known_defect_of_the_failing_version_is_tied_to_what_brings_it(tmp_path: Path) -> None:
     always = ENTRY.replace("trl-3435", "trl-99").replace(
         '  when: option("importance_sampling_level") == "sequence"\n', ""

@@ -7,14 +7,19 @@ import json
 import pytest
 
 from tests.every_case import every_case
+from trainmedic.kb.audit.audit import Doubt
+from trainmedic.kb.audit.audit import audit as defects_of
 from trainmedic.kb.data_files import load_table
+from trainmedic.kb.engine.assumed import Assumed
+from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.frameworks import catalogue, horizon
 from trainmedic.kb.frameworks.defaults import candidates, defaults
 from trainmedic.kb.frameworks.horizon import Kind, Standing, horizons, standing
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.tables import FOLDER, Table, side, table
+from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.run import VersionFact
-from trainmedic.kb.pages.defect import DEFECTS, defect_packages
+from trainmedic.kb.pages.defect import DEFECTS, defect_packages, load_defects
 from trainmedic.service.answer.horizon import sentence
 from trainmedic.ui.auditing import audit
 from trainmedic.ui.checking import check
@@ -138,3 +143,16 @@ def test_a_written_value_is_judged_in_any_release() -> None:
     for release in ("1.9.0", "99.0"):
         fired = [item.rule_id for item in check(f"{GRPO} --beta -1", f"trl=={release}\n").fired]
         assert "rl-kl-coefficient-negative" in fired
+
+
+def test_a_defect_without_a_fix_may_be_repaired_in_a_release_that_nobody_looked_through() -> None:
+    unfixed = [each for each in load_defects().all if each.fixed is None]
+    evidence = Evidence(versions={each.package: fact(each.package, "9999.0") for each in unfixed})
+    matches = defects_of(unfixed, evidence)
+    assert matches
+    assert all(Doubt.NEWER in match.doubts for match in matches)
+
+
+def test_of_a_setting_that_is_not_a_default_nothing_is_told() -> None:
+    (horizon_of_trl,) = horizons({"trl": fact("trl", "99.0")}, ("trl",))
+    assert Assumed(facts=Facts(Evidence()), horizon=horizon_of_trl).note("learning_rate") is None

@@ -250,6 +250,21 @@ def test_what_cannot_be_read_any_more_or_is_no_program_is_not_edited(
     assert why in first.refused[0][1]
 
 
+def test_a_line_that_was_shown_cut_is_not_replaced(knowledge_advisor: Advisor) -> None:
+    long = SCRIPT + "PROMPT = '" + "x" * 400 + "'\n"
+    case = Case(knowledge_advisor, drafted(knowledge_advisor, Attachment(name="train.py", content=long)))
+    first = case.first(edits=[rewrite(case.line("PROMPT"), "PROMPT = ''")])
+    assert (first.trial, "not shown whole" in first.refused[0][1]) == (None, True)
+
+
+def test_a_line_of_a_script_beside_its_command_is_replaced(knowledge_advisor: Advisor) -> None:
+    script = Attachment(name="run.sh", content="NNODES=2\n\n\n" + KTO_COMMAND)
+    case = Case(knowledge_advisor, drafted(knowledge_advisor, script))
+    first = case.first(edits=[rewrite(case.line("NNODES"), "export NNODES=2")])
+    assert first.trial is not None
+    assert "+export NNODES=2" in first.trial.patch
+
+
 def test_a_candidate_that_the_evidence_excludes_is_handed_back_and_its_words_stay(knowledge_advisor: Advisor) -> None:
     pinned = Attachment(name="pip.txt", content="openrlhf==0.3.8\n")
     command = Attachment(name="train.sh", content=KTO_COMMAND.replace(" \\\n   --vanilla_loss", ""))

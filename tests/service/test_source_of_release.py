@@ -9,6 +9,7 @@ import pytest
 
 from tests.every_case import every_case
 from tests.fake_model import hypothesis
+from trainmedic.kb.errors import SourceError
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.sources.library import Library
 from trainmedic.kb.sources.sources import Sources
@@ -115,3 +116,17 @@ def test_audit_and_diff_of_a_service_say_which_code_changed(advisor: Advisor) ->
     for source in (compare.source, advisor.diff(good, bad).source):
         (found,) = source
         assert [(each.name, each.because) for each in found.changes] == [("GRPOTrainer.prepare", ("traceback",))]
+
+
+def test_a_name_whose_source_cannot_be_read_is_not_known(advisor: Advisor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(*_: object) -> None:
+        raise SourceError("the pack is damaged")
+
+    monkeypatch.setattr(Library, "named", unreadable)
+    draft = advisor.prepare(about())
+    told = hypothesis(because="It compares num_zebras.", lines_for=[])
+    form = DiagnosisForm.model_validate(
+        {"reading": "", "verdict": "cause", "sure": 50, "question": "", "reply": "", "hypotheses": [told]}
+    )
+    proof = prove(form, brief_of(draft, 4000), draft, advisor.pipeline, Calibration(model="m"))
+    assert proof.judgement.hypotheses[0].unknown == ("num_zebras",)
