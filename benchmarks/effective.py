@@ -36,7 +36,7 @@ PROBE = Path(__file__).with_name("effective_probe.py")
 SECONDS = 300
 STUBS = (
     *("huggingface_hub", "tokenizers", "datasets", "deepspeed", "ray", "vllm", "flash_attn", "sentencepiece", "peft"),
-    *("bitsandbytes", "wandb", "loguru", "addict", "modelscope", "colorama", "fire", "axolotl_contribs_lgpl"),
+    *("bitsandbytes", "wandb", "loguru", "addict", "modelscope", "colorama", "fire", "axolotl_contribs_lgpl", "pynvml"),
 )
 
 
