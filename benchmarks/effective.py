@@ -4,7 +4,8 @@
 
 Needs the network once: releases are fetched into FOLDER (a data folder of trainmedic), unpacked there, and imported in
 processes of their own, never in this one. ``--site`` is a folder with hydra-core, for verl. A default counts as equal,
-as *said to be computed* (no value is stated), or as wrong, missing or extra: all of these are listed. The second figure
+as *said to be computed* (no value is stated), or as wrong, missing or extra: all of these are listed, and so is what
+cannot be imported here, which says nothing. The second figure
 is of instances: the values of fields after ``__post_init__`` against those that `kb.sources.initialising` works out.
 Exit code 1 if anything is wrong.
 """
@@ -36,7 +37,7 @@ PROBE = Path(__file__).with_name("effective_probe.py")
 SECONDS = 300
 STUBS = (
     *("huggingface_hub", "tokenizers", "datasets", "deepspeed", "ray", "vllm", "flash_attn", "sentencepiece", "peft"),
-    *("bitsandbytes", "wandb", "loguru", "addict", "modelscope", "colorama", "fire", "axolotl_contribs_lgpl"),
+    *("bitsandbytes", "wandb", "loguru", "addict", "modelscope", "colorama", "fire", "axolotl_contribs_lgpl", "pynvml"),
 )
 
 
@@ -224,15 +225,19 @@ def probe(
             "stubs": [name for name in stubs if name not in names],
             "versions": {tree.package: tree.version for tree in trees},
         }
-        done = subprocess.run(
-            [sys.executable, str(PROBE), json.dumps(asked)],
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-            cwd=folder,
-            env=environment,
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, str(PROBE), json.dumps(asked)],
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=False,
+                cwd=folder,
+                env=environment,
+            )
+        except subprocess.TimeoutExpired:
+            found |= dict.fromkeys(left, f"not done in {SECONDS} s")
+            continue
         reason = (done.stderr.strip().splitlines() or ["no output"])[-1][:200]
         answers = json.loads(done.stdout) if done.stdout else [reason] * len(left)
         found |= dict(zip(left, answers, strict=True))
