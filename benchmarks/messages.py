@@ -55,7 +55,7 @@ class Sample:
         if traceback:
             lines += [
                 "Traceback (most recent call last):",
-                '  File "/work/train.py", line 12, in <module>',
+                '  File "train.py", line 12, in <module>',
                 "    main()",
             ]
             where = f"/opt/venv/lib/python3.11/site-packages/{self.path}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rapidfuzz import fuzz
 from rapidfuzz.utils import default_process
@@ -79,7 +79,7 @@ def judged(draft: Draft, judgement: Judgement, citations: Citations) -> Sections
         lead = "not_in_kb" if judgement.verdict == "not_in_kb" else "need_input"
         sections += plain("lead", messages(f"lead.{lead}", language))
     elif reply and _stands(first, draft):
-        sections += _standing(first, citations)
+        sections += _standing(first, judgement, citations)
         parts = tuple(_first(first, judgement, citations, page))
         asks_for_it = draft.message.relation is Relation.PLACE
         sections += (part for part in parts if asks_for_it and part.kind in ("diff", "checked"))
@@ -114,26 +114,24 @@ def _stands(first: Hypothesis, draft: Draft) -> bool:
     return fuzz.token_set_ratio(title, first.title, processor=default_process) >= SAME_TITLE
 
 
-def _standing(first: Hypothesis, citations: Citations) -> Sections:
+def _standing(first: Hypothesis, judgement: Judgement, citations: Citations) -> Sections:
+    text, markers = _named(first, judgement, citations)
+    return plain("unchanged", messages("unchanged", citations.language, text=text), *markers)
+
+
+def _named(first: Hypothesis, judgement: Judgement, citations: Citations) -> tuple[str, tuple[int, ...]]:
+    """The first cause under the verdict, with its marker."""
     markers = (citations.case(first.cause.case),) if first.cause is not None else ()
-    title = messages("standing.answered", citations.language, title=harmless(first.title), marker=_marker(markers))
-    return plain("unchanged", messages("unchanged", citations.language, text=title.replace(" .", ".")), *markers)
-
-
-def _marker(markers: Sequence[int]) -> str:
-    return f"[{markers[0]}]" if markers else ""
+    marker = f"[{markers[0]}]" if markers else ""
+    name = {"need_input": "likely", "no_fault": "no_fault"}.get(judgement.verdict, "answered")
+    text = messages(f"judged.{name}", citations.language, title=harmless(first.title), marker=marker)
+    return text.rstrip(), markers
 
 
 def _first(first: Hypothesis, judgement: Judgement, citations: Citations, page: layout.Page) -> Iterator[Section]:
     language = citations.language
-    markers = (citations.case(first.cause.case),) if first.cause is not None else ()
-    marker = _marker(markers)
-    name = {"need_input": "likely", "no_fault": "no_fault"}.get(judgement.verdict, "answered")
-    yield Section(
-        kind="lead",
-        body=messages(f"judged.{name}", language, title=harmless(first.title), marker=marker).rstrip(),
-        markers=markers,
-    )
+    lead, markers = _named(first, judgement, citations)
+    yield Section(kind="lead", body=lead, markers=markers)
     yield Section(kind="confidence", body=_label(first, language))
     yield from _because(first, citations)
     yield from headed("fix", _fix(first, page), language)

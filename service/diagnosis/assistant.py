@@ -115,9 +115,7 @@ class Assistant:
         if role == "unused":
             return
         look = draft.request.mode == "investigate" and (model.abilities is None or model.abilities.tools)
-        async with aclosing(
-            diagnosed(draft, advisor, model, run, investigate=look, calibrations=self._calibrations)
-        ) as parts:
+        async with aclosing(diagnosed(draft, advisor, model, run, calibration, investigate=look)) as parts:
             async for part in parts:
                 yield replace(draft, judgement=part) if isinstance(part, Judgement) else part
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import MappingProxyType
 
 from langchain_core.messages import BaseMessage
@@ -16,7 +15,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import StepView
 from trainmedic.service.answering import Executor
 from trainmedic.service.diagnosis.brief import Brief, brief_of, cost
-from trainmedic.service.diagnosis.confidence import calibration_of
+from trainmedic.service.diagnosis.confidence import Calibration
 from trainmedic.service.diagnosis.form import DiagnosisForm
 from trainmedic.service.diagnosis.investigation import Investigation
 from trainmedic.service.diagnosis.prompt import identities_in, instructions, prompt_of
@@ -49,7 +48,7 @@ class _Consultation:
     model: ChatModel
     run: Executor
     brief: Brief
-    calibrations: Path | None
+    calibration: Calibration
     max_tokens: int
     until: float
     usage: Counter[str] = field(default_factory=Counter)
@@ -85,12 +84,9 @@ class _Consultation:
         form = await self.model.structured(
             prompt, DiagnosisForm, max_tokens=self.max_tokens, within_s=self.left_s, usage=self.usage
         )
-        name = await self.model.name()
-        return form, await self.run(lambda: self._proved(form, name))
-
-    def _proved(self, form: DiagnosisForm, name: str) -> Proof:
-        calibration = calibration_of(name, self.calibrations)
-        return prove(form, self.brief, self.draft, self.advisor.pipeline, calibration)
+        return form, await self.run(
+            lambda: prove(form, self.brief, self.draft, self.advisor.pipeline, self.calibration)
+        )
 
 
 async def diagnosed(
@@ -98,14 +94,13 @@ async def diagnosed(
     advisor: Advisor,
     model: ChatModel,
     run: Executor,
+    calibration: Calibration,
     *,
     investigate: bool = False,
-    calibrations: Path | None = None,
 ) -> AsyncGenerator[StepView | Judgement, None]:
     """What the model looks up, if it may ``investigate``, then what it concludes, proved.
 
-    ``calibrations`` is the folder with what was measured of models here. Raises `ModelError`, and what reading the
-    changed files raises.
+    ``calibration`` is what was measured of the model. Raises `ModelError`, and what reading the changed files raises.
     """
     until = time.perf_counter() + model.options.timeout_s * (TIMES if investigate else 1)
     limits = await model.limits()
@@ -117,7 +112,7 @@ async def diagnosed(
         model=model,
         run=run,
         brief=await run(lambda: brief_of(draft, room)),
-        calibrations=calibrations,
+        calibration=calibration,
         max_tokens=limits.max_tokens,
         until=until,
     )
@@ -129,9 +124,11 @@ async def diagnosed(
     yield await consultation.judgement(prompt)
 
 
-async def judgement_of(draft: Draft, advisor: Advisor, model: ChatModel, run: Executor) -> Judgement:
+async def judgement_of(
+    draft: Draft, advisor: Advisor, model: ChatModel, run: Executor, calibration: Calibration
+) -> Judgement:
     """What the model concludes at once, proved. Raises as `diagnosed` does."""
-    async with aclosing(diagnosed(draft, advisor, model, run)) as parts:
+    async with aclosing(diagnosed(draft, advisor, model, run, calibration)) as parts:
         async for part in parts:
             if isinstance(part, Judgement):
                 return part

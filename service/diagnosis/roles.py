@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Literal
@@ -35,8 +36,8 @@ def billions(name: str) -> float | None:
 
 
 async def part_of(model: ChatModel, calibrations: Path | None, wanted: Wanted) -> tuple[Calibration, Role]:
-    """What was measured of the model, and its role. Raises `ModelError`."""
-    calibration = calibration_of(await model.name(), calibrations)
+    """What was measured of the model, read off the event loop, and its role. Raises `ModelError`."""
+    calibration = await asyncio.to_thread(calibration_of, await model.name(), calibrations)
     return calibration, role_of(calibration.model, model.abilities, calibration.role, wanted)
 
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answering import run_inline
-from trainmedic.service.diagnosis.confidence import Role, bin_of
+from trainmedic.service.diagnosis.confidence import Calibration, Role, bin_of
 from trainmedic.service.diagnosis.diagnoser import judgement_of
 from trainmedic.service.diagnosis.election import Election, election_of, weighed
 from trainmedic.service.diagnosis.roles import Wanted, part_of
@@ -237,12 +237,12 @@ class _Measuring:
         rank = right.index(True) + 1 if True in right else None
         return Alone(incident=incident, verdict=form.verdict, rank=rank, confidence=form.confidence)
 
-    async def together(self, draft: Draft, role: Role, ways: Sequence[Way]) -> Together:
+    async def together(self, draft: Draft, role: Role, calibration: Calibration, ways: Sequence[Way]) -> Together:
         try:
             if role == "elects":
                 return Together(draft=draft, election=await election_of(draft, self.model, run_inline, ways))
             if role == "decides":
-                judgement = await judgement_of(draft, self.advisor, self.model, run_inline)
+                judgement = await judgement_of(draft, self.advisor, self.model, run_inline, calibration)
                 return Together(draft=replace(draft, judgement=judgement))
         except ModelError as failure:
             self.failures[f"together, {failure.kind}"] += 1
@@ -268,7 +268,7 @@ async def measure(
     async def both(number: int, incident: Incident) -> tuple[Alone | None, Draft, Together]:
         async with slots:
             draft = advisor.prepare(incident.ask())
-            together = await measuring.together(draft, role, calibration.ways or able.ways)
+            together = await measuring.together(draft, role, calibration, calibration.ways or able.ways)
             bare = await measuring.alone(incident) if number < (how.alone or len(incidents)) else None
             return bare, draft, together
 
