@@ -49,12 +49,23 @@ class Setting(NamedTuple):
         return tuple(name + FILE_SUFFIX for name in self.variables) if self.is_secret else ()
 
 
+class _Portable(Settings):
+    """Settings that another process can be given: their class is made at run time, so it is made again there."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (self.model_dump(),)
+
+
+def _restored(values: Mapping[str, object]) -> Settings:
+    return _model().model_validate(values)
+
+
 @cache
 def _model() -> type[Settings]:
     """The settings of the core and of all plugins."""
     owned = {name: plugins.load(plugins.SETTINGS, name) for name in plugins.registered(plugins.SETTINGS)}
     fields: dict[str, Any] = {name: (section, section()) for name, section in owned.items()}
-    return create_model("Settings", __base__=Settings, **fields)
+    return create_model("Settings", __base__=_Portable, **fields)
 
 
 @cache

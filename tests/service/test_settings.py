@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from tests.every_case import every_case
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.access.limits import item_of
-from trainmedic.service.configuration import effective, known_settings, load_settings
+from trainmedic.service.configuration import effective, known_settings, load_settings, settings_from
 from trainmedic.service.settings import Settings, is_loopback
 from trainmedic.service.storage.database import open_database
 from trainmedic.ui.channels.slack.settings import SlackSettings
@@ -243,3 +244,8 @@ def test_a_key_that_can_be_guessed_is_refused_where_others_reach_the_port(name: 
 def test_what_counts_as_loopback() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "10.0.0.1", "::", "example.org")))
+
+
+def test_another_process_gets_the_same_settings() -> None:
+    given = settings_from({"port": 8123, "api_keys": "k" * 20})
+    assert pickle.loads(pickle.dumps(given)) == given
