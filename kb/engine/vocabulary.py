@@ -14,12 +14,13 @@ from trainmedic.kb.parse.logs.signal_kinds import KINDS
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
     """``names``: canonical settings and the other facts of a run; ``signals``: their kinds; ``concepts``: the
-    glossary's. Empty signals and concepts are not checked."""
+    glossary's; ``flaws``: checks of training code. Empty ones but names and settings are not checked."""
 
     names: Collection[str]
     settings: Collection[str]
     signals: Collection[str] = ()
     concepts: Collection[str] = ()
+    flaws: Collection[str] = ()
 
 
 NO_WORDS = Vocabulary(names=(), settings=())
@@ -27,4 +28,11 @@ NO_WORDS = Vocabulary(names=(), settings=())
 
 @cache
 def vocabulary() -> Vocabulary:
-    return Vocabulary(names=frozenset((*SETTINGS, *WORDS)), settings=frozenset(SETTINGS), signals=frozenset(KINDS))
+    from trainmedic.kb.parse.code.flaws import CHECKS  # here, for it loads `ast`, and compiled pages need none of this
+
+    return Vocabulary(
+        names=frozenset((*SETTINGS, *WORDS)),
+        settings=frozenset(SETTINGS),
+        signals=frozenset(KINDS),
+        flaws=frozenset(CHECKS),
+    )
