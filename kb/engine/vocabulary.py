@@ -8,6 +8,7 @@ from functools import cache
 
 from trainmedic.kb.engine.facts import WORDS
 from trainmedic.kb.frameworks.canonical import SETTINGS
+from trainmedic.kb.parse.code.flaws import CHECKS
 from trainmedic.kb.parse.logs.signal_kinds import KINDS
 
 
@@ -28,8 +29,6 @@ NO_WORDS = Vocabulary(names=(), settings=())
 
 @cache
 def vocabulary() -> Vocabulary:
-    from trainmedic.kb.parse.code.flaws import CHECKS  # here, for it loads `ast`, and compiled pages need none of this
-
     return Vocabulary(
         names=frozenset((*SETTINGS, *WORDS)),
         settings=frozenset(SETTINGS),

@@ -122,7 +122,7 @@ def _causal_models(program: Program) -> set[str]:
 
 
 def _shift(node: ast.AST | None) -> str:
-    """``left`` for ``x[:, 1:]`` and ``x[..., 1:, :]``, ``right`` for ``x[:, :-1]``, ``roll`` for torch.roll."""
+    """``left`` for ``x[:, 1:]`` and ``x[..., 1:, :]``, ``right`` for ``x[:, :-1]``, ``around`` for torch.roll."""
     for part in ast.walk(node) if node is not None else ():
         if isinstance(part, ast.Subscript):
             dims = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
@@ -132,8 +132,8 @@ def _shift(node: ast.AST | None) -> str:
                         return "left"
                     if dim.lower is None and isinstance(dim.upper, ast.UnaryOp) and is_one(dim.upper.operand):
                         return "right"
-        if isinstance(part, ast.Call) and last_part(part.func) == "roll":
-            return "roll"
+        if isinstance(part, ast.Call) and dotted(part.func) in ("torch.roll", "th.roll"):
+            return "around"
     return ""
 
 
@@ -152,7 +152,7 @@ def shifted_twice(program: Program) -> Flaws:
         labels = keyword(node, "labels")
         held = program.assigned(dotted(labels), event) if labels is not None and dotted(labels) else None
         value = labels if held is None else getattr(held.node, "value", None)
-        if labels is not None and _shift(value) in ("left", "roll"):
+        if labels is not None and _shift(value) in ("left", "around"):
             yield (held.node if held is not None else labels), node
 
 

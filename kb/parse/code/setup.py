@@ -25,7 +25,7 @@ from trainmedic.kb.parse.code.program import (
 
 _REPLACES = frozenset(("from_pretrained", "from_config", "fully_shard", "FSDP", "FullyShardedDataParallel"))
 _NOT_THE_WEIGHTS = frozenset(
-    ("GradScaler", "get_peft_model", "LoraConfig", "deepspeed", "Accelerator", "load_in_8bit", "load_in_4bit")
+    ("GradScaler", "get_peft_model", "LoraConfig", "initialize", "Accelerator", "load_in_8bit", "load_in_4bit")
 )
 """Names of what trains other weights than those loaded, or keeps a copy of them in float32."""
 _ADAPTS = frozenset(("get_peft_model", "PeftModel", "inject_adapter_in_model", "add_adapter", "LoRA"))

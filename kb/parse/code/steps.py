@@ -193,7 +193,7 @@ def _trained_again(model: str, events: list[Event], event: Event) -> bool:
 
 def never_in_training_mode(program: Program) -> Flaws:
     """`from_pretrained` returns a model in evaluation mode; a loop of one's own has to switch it."""
-    known = {"Trainer", "SFTTrainer", "deepspeed", "train", "set_train"}
+    known = {"Trainer", "SFTTrainer", "initialize", "train", "set_train"}
     if not program.whole or program.tails & known or "train" in {name.rpartition(".")[2] for name in program.functions}:
         return
     for event in program.events:
@@ -312,7 +312,7 @@ def schedule_of_steps_by_epoch(program: Program) -> Flaws:
 
 def accumulated_without_division(program: Program) -> Flaws:
     """Gradients are added over several micro batches, not averaged, and then clipped or used by plain SGD."""
-    if {"Accelerator", "deepspeed", "sum"} & program.words or not program.whole:
+    if {"Accelerator", "initialize", "sum"} & program.words or not program.whole:
         return
     for loop, events in _steps(program):
         steps = [s for s in _optimizer_steps(events, program) if any(g.holds and _counts(g.test) for g in s.guards)]
