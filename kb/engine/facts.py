@@ -370,6 +370,13 @@ class Facts:
             return _unknown(f"no line with {texts[0]!r}", "log")
         return Fact(value=True, spans=(span,), seen=f"the log says {span.text!r}", user_provided=True)
 
+    def code(self, flaw: str) -> Fact:
+        """Whether pasted training code shows this fault (`kb.parse.code.flaws`). Never unknown."""
+        spans = next((found.spans for found in self.evidence.flaws if found.name == flaw), None)
+        if spans is None:
+            return Fact(value=False, seen=f"no code with {flaw}")
+        return Fact(value=True, spans=spans, seen=f"the code has {flaw}", user_provided=True)
+
     def oom_in(self, *places: str) -> Fact:
         """Whether accelerator memory ran out at one of these `memory_places`; false if it did at another place only."""
         trace = self._out_of_memory(places)
@@ -461,7 +468,19 @@ FACTS: Mapping[str, Callable[..., Fact]] = {
     name: getattr(Facts, name)
     for name in (
         *("name", "written", "default_used", "option", "has_option", "option_has_value", "option_origin"),
-        *("version", "version_of", "pinned", "signal", "seen", "stated", "onset", "said", "traceback", "log_says"),
+        *(
+            "version",
+            "version_of",
+            "pinned",
+            "signal",
+            "seen",
+            "stated",
+            "onset",
+            "said",
+            "traceback",
+            "log_says",
+            "code",
+        ),
         *("metric", "metric_first", "metric_max", "metric_min", "metric_abs_max", "has_metric", "all_finite"),
         *("oom_in", "oom_size", "oom_frame", "card_below", "card_name"),
     )

@@ -83,6 +83,14 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CodeFlaw:
+    """A fault in pasted training code. ``name`` is one of `kb.parse.code.flaws.CHECKS`; ``spans`` belong together."""
+
+    name: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
     """Something that the user tried: "lowering the lr made no difference", "works with packing off".
 
@@ -161,6 +169,7 @@ class Evidence:
     sources: tuple[Source, ...] = ()
     receipt: Receipt = field(default_factory=Receipt)
     calls: tuple[Call, ...] = ()
+    flaws: tuple[CodeFlaw, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     known_good: Mapping[str, VersionFact] = field(default_factory=lambda: MappingProxyType({}))

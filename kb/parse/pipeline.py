@@ -14,7 +14,7 @@ from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.mentions import Line, framework_of, framework_of_log
 from trainmedic.kb.language import is_sentence
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.model.evidence import Call, Evidence, InputReceipt, Problem, Receipt, Row, Traceback
+from trainmedic.kb.model.evidence import Call, CodeFlaw, Evidence, InputReceipt, Problem, Receipt, Row, Traceback
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.run import Region, RunConfig, VersionFact
 from trainmedic.kb.parse import runs
@@ -61,6 +61,7 @@ class _Facts:
     logs: tuple[Piece, ...] = ()
     problems: tuple[Problem, ...] = ()
     calls: tuple[Call, ...] = ()
+    flaws: tuple[CodeFlaw, ...] = ()
 
 
 def _joined(parts: Sequence[_Facts]) -> _Facts:
@@ -136,6 +137,7 @@ def _evidence(facts: _Facts, loads: Sequence[Loaded], receipt: Receipt) -> Evide
         sources=tuple(loaded.source for loaded in loads),
         receipt=receipt,
         calls=facts.calls,
+        flaws=facts.flaws,
         remedies=tuple(remedy for one in facts.prose for remedy in one.remedies),
         comparisons=tuple(change for one in facts.prose for change in one.comparisons),
         known_good=MappingProxyType(dict(sorted(known_good.items()))),
@@ -203,7 +205,7 @@ def _block(block: Block, *, log: bool) -> Iterator[_Facts]:
         yield from _commands(block)
     elif kind in _READERS:
         reading = _read(kind, piece)
-        yield _Facts(problems=reading.problems, calls=reading.calls)
+        yield _Facts(problems=reading.problems, calls=reading.calls, flaws=reading.flaws)
         yield _unit(block, reading)
     else:
         if log and (reading := dump.read(piece)).options:
