@@ -1,5 +1,5 @@
-"""Tables that are shipped beside the code, and the folder of what is not. Reading tables here keeps parsing itself free
-of disk access."""
+"""Tables and texts that are shipped beside the code, and the folder of what is not. Reading them here keeps parsing
+itself free of disk access."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 _ROOT = Path(__file__).parent
+_NEXT = "\f"
+_LZMA = {"id": 0x21, "preset": 9 | 1 << 31, "lc": 4, "lp": 0, "pb": 0}
+"""LZMA2 with the settings that suit text."""
 
 
 @cache
@@ -23,6 +26,29 @@ def read_toml(path: Path) -> dict[str, Any]:
     import tomllib
 
     return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+@cache
+def load_texts(name: str) -> Mapping[str, str]:
+    """The texts by name in the compressed file ``name``, a path below kb/; none if there is no such file."""
+    path = _ROOT / name
+    return read_texts(path) if path.exists() else {}
+
+
+def read_texts(path: Path) -> dict[str, str]:
+    """What `write_texts` wrote."""
+    import lzma
+
+    names, *texts = lzma.decompress(path.read_bytes()).decode().split(_NEXT)
+    return dict(zip(names.split(), texts, strict=True))
+
+
+def write_texts(path: Path, texts: Mapping[str, str]) -> None:
+    """Compress texts without form feeds together: those of neighbours share most of their words."""
+    import lzma
+
+    content = _NEXT.join((" ".join(sorted(texts)), *(text for _, text in sorted(texts.items()))))
+    path.write_bytes(lzma.compress(content.encode(), filters=[_LZMA]))
 
 
 def default_data_dir() -> Path:

@@ -10,7 +10,10 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 
+from trainmedic.kb.data_files import read_texts, write_texts
 from trainmedic.kb.error_messages import packages
+from trainmedic.kb.error_messages.index import REST, SAID
+from trainmedic.kb.error_messages.tables import BETWEEN, MessageTable
 from trainmedic.kb.frameworks.book import Entry, book_of, text_of
 from trainmedic.kb.sources.changes import OptionChanges
 from trainmedic.kb.sources.help import help_texts
@@ -78,11 +81,14 @@ def write_options(framework: str, text: str, tree: SourceTree, knowledge: Path =
 
 def add_messages(tree: SourceTree, knowledge: Path = KNOWLEDGE) -> None:
     """Add the messages of a release that is newer than all that were read. Raises `InvalidRequest` otherwise."""
-    path = knowledge / "error_messages" / "data" / f"{tree.package}.json"
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    text = with_release(before, tree, packages.package(tree.package))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    paths = [knowledge / name for name in (SAID, REST)]
+    said, rest = (read_texts(path) if path.exists() else {} for path in paths)
+    name = tree.package
+    known = MessageTable(said[name], lambda: rest[name]) if name in said else None
+    text = with_release(known, tree, packages.package(name))
+    for path, texts, part in zip(paths, (said, rest), text.split(BETWEEN), strict=True):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_texts(path, {**texts, name: part})
 
 
 def add_side(name: str, framework: str, entries: Mapping[str, Any], knowledge: Path = KNOWLEDGE) -> None:

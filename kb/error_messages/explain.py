@@ -218,6 +218,8 @@ def _fit(occurrence: Occurrence, traceback: Traceback | None, evidence: Evidence
         {entry.first, entry.last} != {version},
         -occurrence.literal,
         names().index(entry.package),
+        entry.template,
+        entry.kind,
     )
 
 

@@ -96,13 +96,13 @@ class Derived:
         about = packages.package(package)
         text = self._kept(tree, "messages", lambda: table(about, *collected([tree], about, models=False)))
         named = dict.fromkeys(path for frame in frames if (path := _path_in(tree, frame)))
-        whole = [MessageTable(lambda: text)]
+        whole = MessageTable.of(text)
         if not named:
-            return tuple(whole)
+            return (whole,)
         everything = replace(about, code=(about.above,), skip=())
         near = replace(tree, files={path: tree.files[path] for path in named})
         few = table(everything, *collected([near], everything, general=False), most_places=MOST_FRAMES)
-        return (MessageTable(lambda: few), *whole)
+        return MessageTable.of(few), whole
 
     def tree(self, package: str, version: str) -> SourceTree | None:
         """The source of a release; None if it is not at hand, which the log explains."""

@@ -20,6 +20,9 @@ from trainmedic.ingest.update.committed import (
 )
 from trainmedic.ingest.update.difference import drafts
 from trainmedic.ingest.update.quoted import named
+from trainmedic.kb.data_files import read_texts
+from trainmedic.kb.error_messages.index import REST, SAID
+from trainmedic.kb.error_messages.tables import MessageTable
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.book import Book, Entry, book_of, text_of
@@ -78,15 +81,14 @@ def test_a_newer_release_is_added_to_the_messages(tmp_path: Path) -> None:
     stays, goes, comes = (
         f'raise ValueError(f"The adapter {{name}} {word} here.")' for word in ("stays", "goes", "comes")
     )
-    path = tmp_path / "error_messages" / "data" / "peft.json"
     add_messages(release("1.0.0", peft__a=f"{stays}\n{goes}"), knowledge=tmp_path)
     add_messages(release("1.1.0", peft__b=f"{stays}\n{comes}"), knowledge=tmp_path)
-    content = json.loads(path.read_text(encoding="utf-8"))
-    assert content["releases"] == ["1.0.0", "1.1.0"]
-    assert {row[0].split()[3]: (row[4], row[5], content["files"][row[6][0]]) for row in content["messages"]} == {
-        "stays": (0, 1, "src/peft/b.py"),
-        "goes": (0, 0, "src/peft/a.py"),
-        "comes": (1, 1, "src/peft/b.py"),
+    said, rest = (read_texts(tmp_path / name)["peft"] for name in (SAID, REST))
+    written = MessageTable(said, lambda: rest)
+    assert {(each.template.split()[3], each.first, each.last, each.places[0].file) for each in written} == {
+        ("stays", "1.0.0", "1.1.0", "src/peft/b.py"),
+        ("goes", "1.0.0", "1.0.0", "src/peft/a.py"),
+        ("comes", "1.1.0", "1.1.0", "src/peft/b.py"),
     }
     with pytest.raises(InvalidRequest, match="read up to"):
         add_messages(release("1.0.5"), knowledge=tmp_path)
