@@ -15,6 +15,7 @@ from trainmedic.kb.error_messages import packages
 from trainmedic.kb.error_messages.index import REST, SAID
 from trainmedic.kb.error_messages.tables import BETWEEN, MessageTable
 from trainmedic.kb.frameworks.book import Entry, book_of, text_of
+from trainmedic.kb.frameworks.tables import HELP, OPTIONS
 from trainmedic.kb.sources.changes import OptionChanges
 from trainmedic.kb.sources.help import help_texts
 from trainmedic.kb.sources.messages import with_release
@@ -65,30 +66,29 @@ def _part(entry: Entry, part: str) -> object:
 
 def write_options(framework: str, text: str, tree: SourceTree, knowledge: Path = KNOWLEDGE) -> None:
     """Replace a catalogue, and what is said of its options by what a release says if texts of it are committed."""
-    folder = knowledge / "frameworks" / framework
-    (folder / "options.json").write_text(text, encoding="utf-8")
-    path = folder / "help.json"
-    if not path.exists():
+    _put(knowledge / OPTIONS, framework, text)
+    if framework not in read_texts(knowledge / HELP):
         return
     releases = book_of(text).releases.values()
     names = {name for options in releases for name in options}
     owners = {owner for options in releases for entry in options.values() for owner in entry["in"]}
     texts = help_texts(tree, names, owners)
-    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(texts[name], ensure_ascii=False)}" for name in texts)
-    content = f'{{"release": {json.dumps(tree.version)}, "options": {{\n{lines}\n}}}}\n'
-    path.write_text(content, encoding="utf-8")
+    _put(knowledge / HELP, framework, json.dumps({"release": tree.version, "options": texts}, ensure_ascii=False))
+
+
+def _put(path: Path, name: str, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_texts(path, {**(read_texts(path) if path.exists() else {}), name: text})
 
 
 def add_messages(tree: SourceTree, knowledge: Path = KNOWLEDGE) -> None:
     """Add the messages of a release that is newer than all that were read. Raises `InvalidRequest` otherwise."""
-    paths = [knowledge / name for name in (SAID, REST)]
-    said, rest = (read_texts(path) if path.exists() else {} for path in paths)
-    name = tree.package
-    known = MessageTable(said[name], lambda: rest[name]) if name in said else None
-    text = with_release(known, tree, packages.package(name))
-    for path, texts, part in zip(paths, (said, rest), text.split(BETWEEN), strict=True):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_texts(path, {**texts, name: part})
+    package, paths = tree.package, [knowledge / name for name in (SAID, REST)]
+    said, rest = (read_texts(path).get(package) if path.exists() else None for path in paths)
+    known = MessageTable(said, lambda: rest) if said is not None and rest is not None else None
+    text = with_release(known, tree, packages.package(package))
+    for path, part in zip(paths, text.split(BETWEEN), strict=True):
+        _put(path, package, part)
 
 
 def add_side(name: str, framework: str, entries: Mapping[str, Any], knowledge: Path = KNOWLEDGE) -> None:

@@ -1,8 +1,8 @@
-"""Writing option catalogues: one JSON file for each framework, one option on each line.
+"""Writing option catalogues: one JSON text for each framework, one option on each line.
 
-A file is valid JSON, but its line layout is part of the format: line 1 ``{``, line 2 ``"_"`` (the framework's releases
+A text is valid JSON, but its line layout is part of the format: line 1 ``{``, line 2 ``"_"`` (the framework's releases
 and interned lists), then one option on each line in name order, then ``}``. The reader (`kb.frameworks.catalogue`)
-splits lines and parses only the requested options, so a check never pays for the whole file.
+splits lines and parses only the requested options, so a check never pays for the whole text.
 
 An option holds ``life`` (first and last release that had it, last null while it is there, ``true`` third where it was
 away in between) and ``runs``: ``[from, to, info]`` over the indices of the catalogued releases it was the same in. Of
@@ -102,7 +102,7 @@ def _life(book: Book, name: str, version: str, present: bool, newest: str) -> li
 
 
 def text_of(book: Book) -> str:
-    """One framework's file; the same book always gives the same text."""
+    """One framework's text; the same book always gives the same text."""
     versions = ordered(list(book.releases))
     owner_sets: dict[tuple[str, ...], int] = {}
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""The catalogue files, read one line at a time: only the options that are asked for are ever parsed."""
+"""The catalogues, read one line at a time: only the options that are asked for are ever parsed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from typing import Any, TypeAlias, TypeVar
 
 from packaging.version import Version
 
+from trainmedic.kb.data_files import load_texts
 from trainmedic.kb.frameworks.book import whole_runs
 from trainmedic.kb.versions import version_key
 
-FOLDER = Path(__file__).parent
+OPTIONS, HELP = "frameworks/data/options.xz", "frameworks/data/help.xz"
+"""The catalogues of all frameworks, and what the sources of their newest releases say of options."""
 Cached = TypeVar("Cached", bound="_lru_cache_wrapper[Any]")
 
 
@@ -211,16 +213,13 @@ def table(framework: str) -> Table | None:
 
 
 def _committed(framework: str) -> Table | None:
-    if not framework or framework.startswith((".", "_")) or "/" in framework or "\\" in framework:
-        return None
-    try:
-        return Table((FOLDER / framework / "options.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
+    text = load_texts(OPTIONS).get(framework)
+    return Table(text) if text is not None else None
 
 
 @lru_cache(maxsize=8)
 def side(name: str) -> Mapping[str, Any]:
     """A side table: ``pins``, ``renames`` or ``dates`` (of the releases, as the package index or the tag has them)."""
-    document: dict[str, Any] = json.loads((FOLDER / "data" / f"_{name}.json").read_text(encoding="utf-8"))
+    path = Path(__file__).parent / "data" / f"_{name}.json"
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return document

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 
 from tests.every_case import every_case
+from trainmedic.kb.data_files import load_texts
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.book import book_of
-from trainmedic.kb.frameworks.tables import FOLDER, table
+from trainmedic.kb.frameworks.tables import OPTIONS, table
 from trainmedic.kb.versions import version_key
 
 
 @every_case("framework", catalogue.frameworks())
-def test_reading_line_by_line_gives_what_reading_the_whole_file_gives(framework: str) -> None:
-    whole = json.loads((FOLDER / framework / "options.json").read_text(encoding="utf-8"))
+def test_reading_line_by_line_gives_what_reading_the_whole_text_gives(framework: str) -> None:
+    whole = json.loads(load_texts(OPTIONS)[framework])
     lazy = table(framework)
     assert lazy is not None
     assert set(lazy.names) == set(whole) - {"_"}

@@ -20,12 +20,13 @@ from trainmedic.ingest.update.committed import (
 )
 from trainmedic.ingest.update.difference import drafts
 from trainmedic.ingest.update.quoted import named
-from trainmedic.kb.data_files import read_texts
+from trainmedic.kb.data_files import read_texts, write_texts
 from trainmedic.kb.error_messages.index import REST, SAID
 from trainmedic.kb.error_messages.tables import MessageTable
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.book import Book, Entry, book_of, text_of
+from trainmedic.kb.frameworks.tables import HELP
 from trainmedic.kb.sources.changes import OptionChanges, Rename, function_changes
 from trainmedic.kb.sources.tree import SourceTree, tree_of
 from trainmedic.ui.cli import USAGE, main
@@ -67,13 +68,12 @@ def test_a_catalogue_keeps_what_is_not_read_of_a_release_and_takes_what_changed(
 
 
 def test_what_a_release_says_of_its_options_replaces_what_was_committed(tmp_path: Path) -> None:
-    folder = tmp_path / "frameworks" / "peft"
-    folder.mkdir(parents=True)
-    (folder / "help.json").write_text("{}")
+    (tmp_path / HELP).parent.mkdir(parents=True)
+    write_texts(tmp_path / HELP, {"peft": "{}"})
     said = 'class LoraConfig:\n    r: int = field(default=8, metadata={"help": "Rank of the update."})\n'
     text = book(r={"type": "int", "default": 8, "in": ["LoraConfig"]})
     write_options("peft", text, release("1.0", peft__config=said), knowledge=tmp_path)
-    told = json.loads((folder / "help.json").read_text(encoding="utf-8"))
+    told = json.loads(read_texts(tmp_path / HELP)["peft"])
     assert told == {"release": "1.0", "options": {"r": {"": "Rank of the update."}}}
 
 
