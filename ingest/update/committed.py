@@ -10,10 +10,10 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 
-from trainmedic.kb.data_files import read_texts, write_texts
+from trainmedic.kb.data_files import Texts, write_texts
 from trainmedic.kb.error_messages import packages
-from trainmedic.kb.error_messages.index import REST, SAID
-from trainmedic.kb.error_messages.tables import BETWEEN, MessageTable
+from trainmedic.kb.error_messages.index import REST, REST_BLOCK, SAID, shipped_tables
+from trainmedic.kb.error_messages.tables import BETWEEN
 from trainmedic.kb.frameworks.book import Entry, book_of, text_of
 from trainmedic.kb.frameworks.tables import HELP, OPTIONS
 from trainmedic.kb.sources.changes import OptionChanges
@@ -67,7 +67,7 @@ def _part(entry: Entry, part: str) -> object:
 def write_options(framework: str, text: str, tree: SourceTree, knowledge: Path = KNOWLEDGE) -> None:
     """Replace a catalogue, and what is said of its options by what a release says if texts of it are committed."""
     _put(knowledge / OPTIONS, framework, text)
-    if framework not in read_texts(knowledge / HELP):
+    if framework not in Texts(knowledge / HELP):
         return
     releases = book_of(text).releases.values()
     names = {name for options in releases for name in options}
@@ -77,18 +77,17 @@ def write_options(framework: str, text: str, tree: SourceTree, knowledge: Path =
 
 
 def _put(path: Path, name: str, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_texts(path, {**(read_texts(path) if path.exists() else {}), name: text})
+    write_texts(path, {**Texts(path), name: text})
 
 
 def add_messages(tree: SourceTree, knowledge: Path = KNOWLEDGE) -> None:
     """Add the messages of a release that is newer than all that were read. Raises `InvalidRequest` otherwise."""
-    package, paths = tree.package, [knowledge / name for name in (SAID, REST)]
-    said, rest = (read_texts(path).get(package) if path.exists() else None for path in paths)
-    known = MessageTable(said, lambda: rest) if said is not None and rest is not None else None
-    text = with_release(known, tree, packages.package(package))
-    for path, part in zip(paths, text.split(BETWEEN), strict=True):
-        _put(path, package, part)
+    said, rest = (dict(Texts(knowledge / name)) for name in (SAID, REST))
+    known = next((each for each in shipped_tables(said, rest) if each.package == tree.package), None)
+    text = with_release(known, tree, packages.package(tree.package))
+    said[tree.package], rest[tree.package] = text.split(BETWEEN)
+    write_texts(knowledge / SAID, said)
+    write_texts(knowledge / REST, rest, REST_BLOCK)
 
 
 def add_side(name: str, framework: str, entries: Mapping[str, Any], knowledge: Path = KNOWLEDGE) -> None:

@@ -61,7 +61,6 @@ def explain(
     """
     releases = tuple(_of_releases(evidence))
     indexes = (*releases, index or load_index())
-    advice = advice or load_advice()
     sources = evidence.sources or (Source(name=None, text=evidence.question, byte_count=0),)
     if question and question != evidence.question:
         sources = (*sources, Source(name=None, text=question, byte_count=len(question)))
@@ -72,7 +71,7 @@ def explain(
         for found, lines in _occurrences(text, each)
     ]
     occurrences.sort(key=lambda pair: pair[1].order)
-    matches = [_match(group, evidence, advice) for group in _groups(occurrences)]
+    matches = [_match(group, evidence, advice or load_advice()) for group in _groups(occurrences)]
     matches += _by_line(releases, matches, evidence)
     unique: dict[tuple[str, str], MessageMatch] = {}
     for match in matches:

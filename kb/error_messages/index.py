@@ -20,7 +20,8 @@ from trainmedic.kb.error_messages.tables import Entry, MessageTable, Place
 from trainmedic.kb.error_messages.template import split
 
 SAID, REST = "error_messages/data/said.xz", "error_messages/data/rest.xz"
-"""The shipped tables, each part of them by package."""
+"""The shipped tables, each part of them by package. Of the rest one block is read for a message: `REST_BLOCK`."""
+REST_BLOCK = 600_000
 MOST_LINES = 3000
 """Different lines of one text that are searched; of a longer one the beginning and the end."""
 LONGEST_VALUE = 300
@@ -317,8 +318,9 @@ def read_index(package: str, version: str, files: Sequence[str]) -> MessageIndex
 @cache
 def load_index() -> MessageIndex:
     """The index of the shipped files."""
-    return MessageIndex(MessageTable(said, partial(_rest, name)) for name, said in load_texts(SAID).items())
+    return MessageIndex(shipped_tables(load_texts(SAID), load_texts(REST)))
 
 
-def _rest(package: str) -> str:
-    return load_texts(REST)[package]
+def shipped_tables(said: Mapping[str, str], rest: Mapping[str, str]) -> Iterator[MessageTable]:
+    """The table of each package, of which only what it says is read."""
+    return (MessageTable(text, partial(rest.__getitem__, package)) for package, text in said.items())

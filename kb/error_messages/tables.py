@@ -97,7 +97,10 @@ class MessageTable:
 
     def anchors(self) -> list[str]:
         """The stretch of text by which each message is looked up, in the order of the messages."""
-        return list(map(_stretch, self._templates, self._at, self._words))
+        return [
+            " ".join(template.split(" ", at + words)[at : at + words]) if words >= 0 else _name(template, at)
+            for template, at, words in zip(self._templates, self._at, self._words, strict=True)
+        ]
 
     def template(self, number: int) -> tuple[str, int]:
         """A message's template, and where its anchor begins in it."""
@@ -120,10 +123,9 @@ class MessageTable:
         )
 
 
-def _stretch(template: str, at: int, words: int) -> str:
-    if words < 0:
-        return template.split(" ", at + 1)[at].partition("={")[0] + "="
-    return " ".join(template.split(" ", at + words)[at : at + words])
+def _name(template: str, at: int) -> str:
+    """The name before the value of ``{name=}``, with its mark."""
+    return template.split(" ", at + 1)[at].partition("={")[0] + "="
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmedic.kb.data_files import read_texts, write_texts
+from trainmedic.kb.data_files import Texts, write_texts
 from trainmedic.kb.frameworks import profiles
 from trainmedic.kb.frameworks.tables import OPTIONS
 
@@ -88,7 +88,7 @@ def test_a_new_folder_and_a_catalogue_are_a_new_framework(tmp_path: Path) -> Non
     known.parent.unlink()
     linked(shipped.parent, known.parent)
     known.unlink()
-    write_texts(known, {**read_texts(shipped), "tunewell": CATALOGUE})
+    write_texts(known, {**Texts(shipped), "tunewell": CATALOGUE})
 
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, cwd=tmp_path, check=False,

@@ -20,13 +20,12 @@ from trainmedic.ingest.update.committed import (
 )
 from trainmedic.ingest.update.difference import drafts
 from trainmedic.ingest.update.quoted import named
-from trainmedic.kb.data_files import read_texts, write_texts
-from trainmedic.kb.error_messages.index import REST, SAID
-from trainmedic.kb.error_messages.tables import MessageTable
+from trainmedic.kb.data_files import Texts, write_texts
+from trainmedic.kb.error_messages.index import REST, SAID, shipped_tables
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.book import Book, Entry, book_of, text_of
-from trainmedic.kb.frameworks.tables import HELP
+from trainmedic.kb.frameworks.tables import HELP, OPTIONS
 from trainmedic.kb.sources.changes import OptionChanges, Rename, function_changes
 from trainmedic.kb.sources.tree import SourceTree, tree_of
 from trainmedic.ui.cli import USAGE, main
@@ -68,12 +67,12 @@ def test_a_catalogue_keeps_what_is_not_read_of_a_release_and_takes_what_changed(
 
 
 def test_what_a_release_says_of_its_options_replaces_what_was_committed(tmp_path: Path) -> None:
-    (tmp_path / HELP).parent.mkdir(parents=True)
+    write_texts(tmp_path / OPTIONS, {})
     write_texts(tmp_path / HELP, {"peft": "{}"})
     said = 'class LoraConfig:\n    r: int = field(default=8, metadata={"help": "Rank of the update."})\n'
     text = book(r={"type": "int", "default": 8, "in": ["LoraConfig"]})
     write_options("peft", text, release("1.0", peft__config=said), knowledge=tmp_path)
-    told = json.loads(read_texts(tmp_path / HELP)["peft"])
+    told = json.loads(Texts(tmp_path / HELP)["peft"])
     assert told == {"release": "1.0", "options": {"r": {"": "Rank of the update."}}}
 
 
@@ -81,10 +80,11 @@ def test_a_newer_release_is_added_to_the_messages(tmp_path: Path) -> None:
     stays, goes, comes = (
         f'raise ValueError(f"The adapter {{name}} {word} here.")' for word in ("stays", "goes", "comes")
     )
+    for name in (SAID, REST):
+        write_texts(tmp_path / name, {})
     add_messages(release("1.0.0", peft__a=f"{stays}\n{goes}"), knowledge=tmp_path)
     add_messages(release("1.1.0", peft__b=f"{stays}\n{comes}"), knowledge=tmp_path)
-    said, rest = (read_texts(tmp_path / name)["peft"] for name in (SAID, REST))
-    written = MessageTable(said, lambda: rest)
+    (written,) = shipped_tables(Texts(tmp_path / SAID), Texts(tmp_path / REST))
     assert {(each.template.split()[3], each.first, each.last, each.places[0].file) for each in written} == {
         ("stays", "1.0.0", "1.1.0", "src/peft/b.py"),
         ("goes", "1.0.0", "1.0.0", "src/peft/a.py"),
