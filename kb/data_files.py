@@ -13,8 +13,6 @@ from typing import Any
 
 _ROOT = Path(__file__).parent
 _NEXT = "\f"
-_LZMA = {"id": 0x21, "preset": 9 | 1 << 31, "lc": 4, "lp": 0, "pb": 0}
-"""LZMA2 with the settings that suit text."""
 
 
 @cache
@@ -72,7 +70,7 @@ def write_texts(path: Path, texts: Mapping[str, str], block: int = 1 << 32) -> N
         blocks[-1].append(name)
     places, packed = dict[str, tuple[int, int, int]](), b""
     for names in blocks:
-        data = lzma.compress(_NEXT.join(texts[name] for name in names).encode(), filters=[_LZMA])
+        data = lzma.compress(_NEXT.join(texts[name] for name in names).encode(), preset=9 | lzma.PRESET_EXTREME)
         places |= {name: (len(packed), len(packed) + len(data), number) for number, name in enumerate(names)}
         packed += data
     path.parent.mkdir(parents=True, exist_ok=True)

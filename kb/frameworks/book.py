@@ -1,11 +1,11 @@
-"""Writing option catalogues: one JSON text for each framework, one option on each line.
+"""Writing option catalogues: one text for each framework, one option on each line.
 
-A text is valid JSON, but its line layout is part of the format: line 1 ``{``, line 2 ``"_"`` (the framework's releases
-and interned lists), then one option on each line in name order, then ``}``. The reader (`kb.frameworks.catalogue`)
-splits lines and parses only the requested options, so a check never pays for the whole text.
+Each line is JSON: the first has the framework's releases, interned lists, and the names of its options; the others are
+one option each, in the order of the names. The reader (`kb.frameworks.tables`) parses only the requested options, so a
+check never pays for the whole text.
 
-An option holds ``life`` (first and last release that had it, last null while it is there, ``true`` third where it was
-away in between) and ``runs``: ``[from, to, info]`` over the indices of the catalogued releases it was the same in. Of
+An option is its life (first and last release that had it, last null while it is there, ``true`` third where it was
+away in between) and its runs: ``[from, to, info]`` over the indices of the catalogued releases it was the same in. Of
 all runs but the first ``info`` has what differs from the run before; what it does not have any more is null.
 """
 
@@ -108,19 +108,16 @@ def text_of(book: Book) -> str:
     lines: list[str] = []
     names = sorted({name for options in book.releases.values() for name in options} | set(book.lives))
     for name in names:
-        # The reader finds an option by the text of its line, without decoding JSON.
-        if '"' in name or "\\" in name or "\n" in name:
-            raise ValueError(f"{book.framework}: option name {name!r} cannot be stored")
         runs = _differences(_runs([book.releases[version].get(name) for version in versions], owner_sets))
-        life = book.lives.get(name) or [versions[runs[0][0]], None]
-        lines.append(f'"{name}": {_dump({"life": life, "runs": runs})}')
+        lines.append(_dump([book.lives.get(name) or [versions[runs[0][0]], None], runs]))
     meta = {
         "framework": book.framework,
         "versions": versions,
         "examined": book.examined or versions,
         "owners": list(owner_sets),
+        "names": names,
     }
-    return "{\n" + ",\n".join([f'"_": {_dump(meta)}', *lines]) + "\n}\n"
+    return "\n".join((_dump(meta), *lines))
 
 
 def _runs(entries: Sequence[Entry | None], owner_sets: dict[tuple[str, ...], int]) -> list[list[Any]]:
@@ -161,13 +158,13 @@ def whole_runs(runs: Iterable[list[Any]]) -> list[tuple[int, int, dict[str, Any]
 
 def book_of(text: str) -> Book:
     """The book that `text_of` wrote."""
-    document: dict[str, Any] = json.loads(text)
-    meta = document.pop("_")
+    head, *lines = text.split("\n")
+    meta = json.loads(head)
     book = Book(framework=meta["framework"], examined=list(meta["examined"]))
     book.releases = {version: {} for version in meta["versions"]}
-    for name, line in document.items():
-        book.lives[name] = line["life"]
-        for start, stop, info in whole_runs(line["runs"]):
+    for name, line in zip(meta["names"], lines, strict=True):
+        book.lives[name], runs = json.loads(line)
+        for start, stop, info in whole_runs(runs):
             entry = {"type": None, "default": None, **info, "in": meta["owners"][info["in"]]}
             for version in meta["versions"][start : stop + 1]:
                 book.releases[version][name] = entry

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping
-from functools import _lru_cache_wrapper, lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import _lru_cache_wrapper, cached_property, lru_cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -26,25 +26,24 @@ class Table:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        lines = text.split("\n")
-        head, _, body = lines[1].partition(": ")
-        meta = json.loads(body.rstrip(","))
-        if head != '"_"':
-            raise ValueError("not a catalogue file")
+        head, *lines = text.split("\n")
+        meta = json.loads(head)
         self.framework: str = meta["framework"]
         self.versions: tuple[str, ...] = tuple(meta["versions"])
         self.examined: tuple[str, ...] = tuple(meta["examined"])
         self.owner_sets: tuple[tuple[str, ...], ...] = tuple(tuple(owners) for owners in meta["owners"])
-        self._lines: dict[str, str] = {}
-        for line in lines[2:]:
-            name, found, rest = line.partition('": ')
-            if found:
-                self._lines[name[1:]] = rest
+        self._lines: dict[str, str] = dict(zip(meta["names"], lines, strict=True))
         self._parsed: dict[str, dict[str, Any]] = {}
         self._places = {version: place for place, version in enumerate(self.versions)}
-        self._keys = tuple((version_key(version), version) for version in self.versions)
-        self._examined = tuple(version_key(version) for version in self.examined)
         self._nearest: dict[str, str] = {}
+
+    @cached_property
+    def _keys(self) -> Sequence[tuple[Version, str]]:
+        return tuple((version_key(version), version) for version in self.versions)
+
+    @cached_property
+    def _examined(self) -> Sequence[Version]:
+        return tuple(map(version_key, self.examined))
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -57,9 +56,8 @@ class Table:
             raw = self._lines.get(name)
             if raw is None:
                 return None
-            known = json.loads(raw.rstrip(","))
-            known["runs"] = whole_runs(known["runs"])
-            self._parsed[name] = known
+            life, runs = json.loads(raw)
+            known = self._parsed[name] = {"life": life, "runs": whole_runs(runs)}
         return known
 
     def info(self, name: str, version: str) -> Mapping[str, Any] | None:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-
 from tests.every_case import every_case
-from trainmedic.kb.data_files import load_texts
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.book import book_of
-from trainmedic.kb.frameworks.tables import OPTIONS, table
+from trainmedic.kb.frameworks.tables import table
 from trainmedic.kb.versions import version_key
 
 
 @every_case("framework", catalogue.frameworks())
 def test_reading_line_by_line_gives_what_reading_the_whole_text_gives(framework: str) -> None:
-    whole = json.loads(load_texts(OPTIONS)[framework])
     lazy = table(framework)
     assert lazy is not None
-    assert set(lazy.names) == set(whole) - {"_"}
-    assert list(lazy.versions) == whole["_"]["versions"] == sorted(whole["_"]["versions"], key=version_key)
     book = book_of(lazy.text)
+    assert set(lazy.names) == set(book.lives)
+    assert list(lazy.versions) == list(book.releases) == sorted(book.releases, key=version_key)
     assert all(
         (lazy.info(name, release) is not None) == (name in book.releases[release])
         for name in lazy.names

@@ -77,12 +77,11 @@ def test_what_is_inherited_from_a_release_beyond_is_not_stated() -> None:
 
 
 def test_a_release_that_is_read_on_demand_counts_as_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = load_texts(OPTIONS)["trl"].split("\n")
-    head = json.loads(lines[1].partition(": ")[2].rstrip(","))
+    first, *lines = load_texts(OPTIONS)["trl"].split("\n")
+    head = json.loads(first)
     for name in ("versions", "examined"):
         head[name].append("99.0")
-    lines[1] = f'"_": {json.dumps(head)},'
-    more = Table("\n".join(lines))
+    more = Table("\n".join((json.dumps(head), *lines)))
     monkeypatch.setattr(horizon, "table", {"trl": more}.get)
     newer = fact("trl", "99.0")
     assert standing(newer, Kind.OPTIONS) is Standing.READ

@@ -33,14 +33,13 @@ learning_rate = "tw_lr"
 micro_batch = "tw_batch"
 gradient_accumulation = "tw_steps"
 """
-CATALOGUE = """{
-"_": {"framework": "tunewell", "versions": ["1.0"], "examined": ["1.0"], "owners": [["sft"]]},
-"tw_batch": {"life": ["1.0", null], "runs": [[0, 0, {"type": "int", "default": 2, "in": 0}]]},
-"tw_lr": {"life": ["1.0", null], "runs": [[0, 0, {"type": "float", "default": 0.0001, "in": 0}]]},
-"tw_recipe": {"life": ["1.0", null], "runs": [[0, 0, {"type": "str", "default": null, "in": 0}]]},
-"tw_steps": {"life": ["1.0", null], "runs": [[0, 0, {"type": "int", "default": 4, "in": 0}]]}
-}
-"""
+CATALOGUE = """\
+{"framework": "tunewell", "versions": ["1.0"], "examined": ["1.0"], "owners": [["sft"]],\
+ "names": ["tw_batch", "tw_lr", "tw_recipe", "tw_steps"]}
+[["1.0", null], [[0, 0, {"type": "int", "default": 2, "in": 0}]]]
+[["1.0", null], [[0, 0, {"type": "float", "default": 0.0001, "in": 0}]]]
+[["1.0", null], [[0, 0, {"type": "str", "default": null, "in": 0}]]]
+[["1.0", null], [[0, 0, {"type": "int", "default": 4, "in": 0}]]]"""
 PROGRAM = """
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import Facts
