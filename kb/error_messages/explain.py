@@ -87,7 +87,7 @@ def _of_releases(evidence: Evidence) -> Iterator[MessageIndex]:
     for name in names():
         version, framework = _version(name, evidence), evidence.run.framework
         runs = framework is not None and framework.value == name
-        found = read_index(name, version, frames) if version and (runs or package(name).module in folders) else None
+        found = read_index(name, version, frames) if version and (runs or folders & {*package(name).modules}) else None
         if found is not None:
             yield found
 

@@ -169,4 +169,4 @@ def table_text(package: str, releases: Sequence[str], rows: Iterable[Row]) -> st
 
 
 def _unlike(values: Sequence[str]) -> list[str | int]:
-    return [_SAME if value == before else value for before, value in pairwise((None, *values))]
+    return [*values[:1], *(_SAME if value == before else value for before, value in pairwise(values))]
