@@ -15,7 +15,7 @@ from trainmedic.kb.error_messages import packages
 from trainmedic.kb.error_messages.index import REST, REST_BLOCK, SAID, shipped_tables
 from trainmedic.kb.error_messages.tables import BETWEEN
 from trainmedic.kb.frameworks.book import Entry, book_of, text_of
-from trainmedic.kb.frameworks.tables import HELP, OPTIONS
+from trainmedic.kb.frameworks.tables import HELP, OPTIONS, Table
 from trainmedic.kb.sources.changes import OptionChanges
 from trainmedic.kb.sources.help import help_texts
 from trainmedic.kb.sources.messages import with_release
@@ -40,7 +40,7 @@ def with_options(text: str, known: tuple[str, Read], releases: Sequence[tuple[st
     Not all that the catalogue has of a release need be read of it: some of that stands in files that are not installed.
     An option that is read of neither of two releases stays as it is.
     """
-    book = book_of(text)
+    book = book_of(Table(text))
     version, old = known
     stored = book.releases[version]
     for version, new in releases:
@@ -69,10 +69,8 @@ def write_options(framework: str, text: str, tree: SourceTree, knowledge: Path =
     _put(knowledge / OPTIONS, framework, text)
     if framework not in Texts(knowledge / HELP):
         return
-    releases = book_of(text).releases.values()
-    names = {name for options in releases for name in options}
-    owners = {owner for options in releases for entry in options.values() for owner in entry["in"]}
-    texts = help_texts(tree, names, owners)
+    known = Table(text)
+    texts = help_texts(tree, known.names, {owner for group in known.owner_sets for owner in group})
     _put(knowledge / HELP, framework, json.dumps({"release": tree.version, "options": texts}, ensure_ascii=False))
 
 

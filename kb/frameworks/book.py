@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from trainmedic.kb.frameworks.tables import Table
 from trainmedic.kb.versions import bare, version_key
 
 Entry: TypeAlias = dict[str, Any]
@@ -146,28 +147,11 @@ def _differences(runs: Iterable[list[Any]]) -> list[list[Any]]:
     return found
 
 
-def whole_runs(runs: Iterable[list[Any]]) -> list[tuple[int, int, dict[str, Any]]]:
-    """The runs of an option, each with all that holds in it."""
-    info: dict[str, Any] = {}
-    found = []
-    for start, stop, changed in runs:
-        info = {key: value for key, value in {**info, **changed}.items() if value is not None}
-        found.append((start, stop, info))
-    return found
-
-
-def book_of(text: str) -> Book:
-    """The book that `text_of` wrote."""
-    head, *lines = text.split("\n")
-    meta = json.loads(head)
-    book = Book(framework=meta["framework"], examined=list(meta["examined"]))
-    book.releases = {version: {} for version in meta["versions"]}
-    for name, line in zip(meta["names"], lines, strict=True):
-        book.lives[name], runs = json.loads(line)
-        for start, stop, info in whole_runs(runs):
-            entry = {"type": None, "default": None, **info, "in": meta["owners"][info["in"]]}
-            for version in meta["versions"][start : stop + 1]:
-                book.releases[version][name] = entry
+def book_of(known: Table) -> Book:
+    """All that is catalogued of a framework."""
+    book = Book(framework=known.framework, examined=list(known.examined))
+    book.releases = {version: known.options(version) for version in known.versions}
+    book.lives = {name: line["life"] for name in known.names if (line := known.line(name)) is not None}
     return book
 
 

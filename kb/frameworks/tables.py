@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import _lru_cache_wrapper, cached_property, lru_cache
 from operator import itemgetter
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any, TypeAlias, TypeVar
 from packaging.version import Version
 
 from trainmedic.kb.data_files import load_texts
-from trainmedic.kb.frameworks.book import whole_runs
 from trainmedic.kb.versions import version_key
 
 OPTIONS, HELP = "frameworks/data/options.xz", "frameworks/data/help.xz"
@@ -57,7 +56,7 @@ class Table:
             if raw is None:
                 return None
             life, runs = json.loads(raw)
-            known = self._parsed[name] = {"life": life, "runs": whole_runs(runs)}
+            known = self._parsed[name] = {"life": life, "runs": _whole_runs(runs)}
         return known
 
     def info(self, name: str, version: str) -> Mapping[str, Any] | None:
@@ -71,6 +70,15 @@ class Table:
                 options: Mapping[str, Any] = info
                 return options
         return None
+
+    def options(self, version: str) -> dict[str, dict[str, Any]]:
+        """All options at a catalogued release, each with its owners under ``in``."""
+        found = ((name, self.info(name, version)) for name in self.names)
+        return {
+            name: {"type": None, "default": None, **info, "in": list(self.owner_sets[info["in"]])}
+            for name, info in found
+            if info is not None
+        }
 
     def closest(self, name: str, version: str) -> tuple[str, Mapping[str, Any]] | None:
         """The option at the catalogued release nearest to ``version`` that has it; later before earlier ones."""
@@ -138,6 +146,16 @@ class Table:
             return None if before and wanted > self._examined[before - 1] else False
         after = len(self._examined) if last is None else bisect_right(self._examined, last)
         return False if after < len(self._examined) and wanted >= self._examined[after] else None
+
+
+def _whole_runs(runs: Iterable[list[Any]]) -> list[tuple[int, int, dict[str, Any]]]:
+    """The runs of an option, each with all that holds in it."""
+    info: dict[str, Any] = {}
+    found = []
+    for start, stop, changed in runs:
+        info = {key: value for key, value in {**info, **changed}.items() if value is not None}
+        found.append((start, stop, info))
+    return found
 
 
 def _padded(version: Version) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from trainmedic.kb.error_messages.index import REST, SAID, shipped_tables
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.book import Book, Entry, book_of, text_of
-from trainmedic.kb.frameworks.tables import HELP, OPTIONS
+from trainmedic.kb.frameworks.tables import HELP, OPTIONS, Table
 from trainmedic.kb.sources.changes import OptionChanges, Rename, function_changes
 from trainmedic.kb.sources.tree import SourceTree, tree_of
 from trainmedic.ui.cli import USAGE, main
@@ -53,9 +53,8 @@ def test_a_catalogue_keeps_what_is_not_read_of_a_release_and_takes_what_changed(
     )
     old = {**ONE, "gone": {"default": 1, "in": ["A"]}, "unseen": {"default": 0, "in": ["A"]}}
     new = {**ONE, "unseen": {"default": 0, "in": ["A"]}, "fresh": {"default": 2, "in": ["A"]}}
-    found = book_of(
-        with_options(stored, ("1.0", old), [("1.1", new), ("1.2", {**new, "r": {**ONE["r"], "default": 16}})])
-    )
+    newer = [("1.1", new), ("1.2", {**new, "r": {**ONE["r"], "default": 16}})]
+    found = book_of(Table(with_options(stored, ("1.0", old), newer)))
     assert {name: life for name, life in found.lives.items()} == {
         "r": ["1.0", None],
         "gone": ["1.0", "1.0"],
