@@ -10,6 +10,7 @@ from trainmedic.kb.error_messages.advice import Advice, AdviceBook, load_advice
 from trainmedic.kb.error_messages.index import MOST_LINES, MessageIndex, Occurrence, load_index, read_index
 from trainmedic.kb.error_messages.packages import names, package
 from trainmedic.kb.error_messages.tables import LOGGED, Entry, Place
+from trainmedic.kb.error_messages.template import skeleton
 from trainmedic.kb.model.evidence import Evidence, Traceback
 from trainmedic.kb.model.place import Source, Span
 from trainmedic.kb.model.run import RunConfig
@@ -217,7 +218,7 @@ def _fit(occurrence: Occurrence, traceback: Traceback | None, evidence: Evidence
         {entry.first, entry.last} != {version},
         -occurrence.literal,
         names().index(entry.package),
-        entry.template,
+        skeleton(entry.template),
         entry.kind,
     )
 
