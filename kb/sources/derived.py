@@ -13,9 +13,10 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from trainmedic.kb.error_messages import index, packages
+from trainmedic.kb.error_messages import tables as columns
 from trainmedic.kb.error_messages.tables import MessageTable
 from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, SourceError
-from trainmedic.kb.frameworks import tables
+from trainmedic.kb.frameworks import book, tables
 from trainmedic.kb.frameworks.book import Entry, book_of, text_of
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.tables import Table
@@ -96,13 +97,13 @@ class Derived:
         about = packages.package(package)
         text = self._kept(tree, "messages", lambda: table(about, *collected([tree], about, models=False)))
         named = dict.fromkeys(path for frame in frames if (path := _path_in(tree, frame)))
-        whole = [MessageTable(lambda: text)]
+        whole = MessageTable.of(text)
         if not named:
-            return tuple(whole)
+            return (whole,)
         everything = replace(about, code=(about.above,), skip=())
         near = replace(tree, files={path: tree.files[path] for path in named})
         few = table(everything, *collected([near], everything, general=False), most_places=MOST_FRAMES)
-        return (MessageTable(lambda: few), *whole)
+        return MessageTable.of(few), whole
 
     def tree(self, package: str, version: str) -> SourceTree | None:
         """The source of a release; None if it is not at hand, which the log explains."""
@@ -136,19 +137,19 @@ def _path_in(tree: SourceTree, frame: str) -> str | None:
 
 
 def _with_release(known: Table, tree: SourceTree, options: dict[str, Entry]) -> str:
-    book = book_of(known.text)
-    book.add(tree.version, options)
-    return text_of(book)
+    added = book_of(known)
+    added.add(tree.version, options)
+    return text_of(added)
 
 
 def _is_complete(known: Table, version: str, options: dict[str, Entry]) -> bool:
     near = known.nearest(version)
-    there = {name for name in known.names if known.info(name, near) is not None}
+    there = known.options(near).keys()
     return len(there & options.keys()) >= ALIKE * len(there)
 
 
 @cache
 def _extractor() -> str:
-    """A digest of the code that derives."""
-    code = sorted(Path(__file__).parent.rglob("*.py"))
+    """A digest of the code that derives, and that writes what it derives."""
+    code = (*sorted(Path(__file__).parent.rglob("*.py")), *(Path(str(each.__file__)) for each in (book, columns)))
     return hashlib.sha256(b"".join(path.read_bytes() for path in code)).hexdigest()
