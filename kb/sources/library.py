@@ -61,7 +61,7 @@ class Library:
 
     def __init__(self, sources: Sources) -> None:
         self.derived = Derived(sources)
-        self._sources = sources
+        self.sources = sources
         folder, mode, environments = sources.at_hand()
         self._here = Sources(folder, mode, environments=environments) if sources.mode == "index" else sources
         self._confined = Confined(KILLED_S)
@@ -83,13 +83,13 @@ class Library:
 
     def tree(self, package: str, version: str) -> SourceTree:
         """The source of a release, which stays the same for some calls."""
-        return self._tree(canonical(package), str(parsed(version)), self._sources)
+        return self._open(canonical(package), str(parsed(version)), self.sources)
 
     def here(self, package: str, version: str | None) -> SourceTree | None:
         """The same, by default of what is at hand; None if it would have to be fetched, or cannot be read."""
         try:
             version = version or self.at_hand(package)
-            return self._tree(canonical(package), str(parsed(version)), self._here) if version else None
+            return self._open(canonical(package), str(parsed(version)), self._here) if version else None
         except (NotFound, InvalidRequest, SourceError):
             return None
 
@@ -97,9 +97,9 @@ class Library:
         """The version that is read where none is named: what is installed, or the newest stored."""
         name = canonical(package)
         if name in trained_with():
-            for here in self._sources.installed.get(name, ()):
+            for here in self.sources.installed.get(name, ()):
                 return here.version
-        stored = self._sources.store.releases(name)
+        stored = self.sources.store.releases(name)
         return stored[-1].version if stored else None
 
     def named(self, name: str, versions: Mapping[str, str], near: str = "") -> NamedAt | None:
@@ -146,7 +146,7 @@ class Library:
         compiled(pattern)
         tree = self.tree(package, version)
         try:
-            found = self._confined.run(_searched, self._sources.at_hand(), tree.package, tree.version, pattern, below)
+            found = self._confined.run(_searched, self.sources.at_hand(), tree.package, tree.version, pattern, below)
         except Exceeded:
             raise InvalidRequest("the search could not be finished", hint="a simpler pattern, or fewer files") from None
         head = f"{tree.package} {tree.version}: {_counted(found)}"
@@ -199,6 +199,13 @@ class Library:
         if len(parts) == 1:
             parts.append(f"nothing that names {about} changed" if about else "nothing changed")
         return LookedUp(text="\n".join(parts), complete=complete)
+
+    def _open(self, package: str, version: str, sources: Sources) -> SourceTree:
+        tree = self._tree(package, version, sources)
+        if tree.origin != "installed" and not self.sources.store.has(package, version):
+            self._tree.cache_clear()  # it had to go
+            return self._tree(package, version, sources)
+        return tree
 
     def _opened(self, package: str, version: str, sources: Sources) -> SourceTree:
         return sources.open(package, version) if package in trained_with() else sources.store.open(package, version)

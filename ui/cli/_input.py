@@ -121,7 +121,10 @@ def sources() -> Sources:
     mode = setting("sources") or "installed"
     if mode not in MODES:
         raise InvalidSettings(f"sources is {mode!r}", hint=f"one of {', '.join(MODES)}")
-    return sources_in(Path(setting("data_dir") or default_data_dir()), MODES[mode])
+    room = setting("sources_mib") or "2048"
+    if not room.isdecimal():
+        raise InvalidSettings(f"sources_mib is {room!r}", hint="a number of MiB")
+    return sources_in(Path(setting("data_dir") or default_data_dir()), MODES[mode], int(room))
 
 
 def library_here() -> Library:
