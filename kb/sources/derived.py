@@ -64,7 +64,7 @@ class Derived:
             return _with_release(known, tree, options) if _is_complete(known, version, options) else ""
 
         base = hashlib.sha256(known.text.encode()).hexdigest()
-        return self._kept(tree, f"options-{framework}", added, base)
+        return self.kept(tree, f"options-{framework}", added, base)
 
     def help(self, known: Table, version: str, key: str) -> dict[str, str]:
         """What a release that is at hand says of an option: class (empty: all) → text."""
@@ -82,7 +82,7 @@ class Derived:
 
     def names(self, tree: SourceTree) -> Names:
         """The names in the code of a release."""
-        return Names(self._kept(tree, "names", lambda: names_text(tree)))
+        return Names(self.kept(tree, "names", lambda: names_text(tree)))
 
     def messages(self, package: str, version: str, frames: Sequence[str] = ()) -> tuple[MessageTable, ...]:
         """The messages of a release, without those that only single models have; none if it cannot be read.
@@ -94,7 +94,7 @@ class Derived:
     def _message_tables(self, package: str, version: str, frames: tuple[str, ...]) -> tuple[MessageTable, ...]:
         tree = self.sources.open(package, version)
         about = packages.package(package)
-        text = self._kept(tree, "messages", lambda: table(about, *collected([tree], about, models=False)))
+        text = self.kept(tree, "messages", lambda: table(about, *collected([tree], about, models=False)))
         named = dict.fromkeys(path for frame in frames if (path := _path_in(tree, frame)))
         whole = [MessageTable(lambda: text)]
         if not named:
@@ -108,7 +108,8 @@ class Derived:
         """The source of a release; None if it is not at hand, which the log explains."""
         return _had(package, version, lambda: self.sources.open(package, version))
 
-    def _kept(self, tree: SourceTree, kind: str, make: Callable[[], str], base: str = "") -> str:
+    def kept(self, tree: SourceTree, kind: str, make: Callable[[], str], base: str = "") -> str:
+        """What ``make`` makes of a release (and ``base``), from the file in which it was kept if it was made before."""
         name = hashlib.sha256(f"{tree.digest} {base} {_extractor()}".encode()).hexdigest()[:32]
         path = self.sources.store.folder / tree.package / f"{kind}-{name}.json"
         try:

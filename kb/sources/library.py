@@ -5,6 +5,7 @@ Whoever asks may be a stranger, so that of what is installed only packages that 
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -66,7 +67,7 @@ class Library:
         self._here = Sources(folder, mode, environments=environments) if sources.mode == "index" else sources
         self._confined = Confined(KILLED_S)
         self._tree = lru_cache(maxsize=8)(self._opened)
-        self._changes = lru_cache(maxsize=4)(_kinds)
+        self._changes = lru_cache(maxsize=4)(self._changed)
         self._names = lru_cache(maxsize=8)(self.derived.names)
 
     @asynccontextmanager
@@ -199,6 +200,10 @@ class Library:
         if len(parts) == 1:
             parts.append(f"nothing that names {about} changed" if about else "nothing changed")
         return LookedUp(text="\n".join(parts), complete=complete)
+
+    def _changed(self, old: SourceTree, new: SourceTree) -> tuple[Listed, ...]:
+        kept = self.derived.kept(new, "changes", lambda: json.dumps(_kinds(old, new)), old.digest)
+        return tuple((title, lines) for title, lines in json.loads(kept))
 
     def _open(self, package: str, version: str, sources: Sources) -> SourceTree:
         tree = self._tree(package, version, sources)

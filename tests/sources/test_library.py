@@ -94,6 +94,15 @@ def test_what_changed_is_listed_with_its_place(library: Library) -> None:
     assert "_prepare" not in library.changes("trl", "0.16.0", "0.17.0", "beta").text
 
 
+def test_what_changed_between_two_releases_is_kept_beside_the_later(library: Library, tmp_path: Path) -> None:
+    text = library.changes("trl", "0.16.0", "0.17.0").text
+    (kept,) = tmp_path.glob("trl/changes-*.json")
+    kept.write_text(kept.read_text(encoding="utf-8").replace("beta: 0.04", "beta: 0.05"), encoding="utf-8")
+    again = Library(library.sources)
+    assert again.changes("trl", "0.16.0", "0.17.0").text == text.replace("beta: 0.04", "beta: 0.05")
+    assert again.changes("trl", "0.17.0", "0.16.0").text != text
+
+
 def test_a_release_that_is_not_at_hand_is_said_with_what_brings_it(library: Library) -> None:
     with pytest.raises(NotFound) as caught:
         library.read("trl", "0.15.0", "trl/long.py")
