@@ -33,6 +33,8 @@ MOST_LISTED = 25
 """Changes of one kind."""
 SEARCH_S = 3.0
 """The longest that a search looks at files; it ends with what it found."""
+AT_ONCE = 2
+"""Searches: one that must be killed holds up nobody else's."""
 KILLED_S = 6.0
 """The longest that a search takes at all: one line may hold an expression for ever, and its process is killed."""
 
@@ -65,7 +67,7 @@ class Library:
         self.sources = sources
         folder, mode, environments = sources.at_hand()
         self._here = Sources(folder, mode, environments=environments) if sources.mode == "index" else sources
-        self._confined = Confined(KILLED_S)
+        self._confined = Confined(KILLED_S, processes=AT_ONCE)
         self._tree = lru_cache(maxsize=8)(self._opened)
         self._changes = lru_cache(maxsize=4)(self._changed)
         self._names = lru_cache(maxsize=8)(self.derived.names)

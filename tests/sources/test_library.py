@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.every_case import every_case
 from trainmedic.kb.errors import InvalidRequest, NotFound
+from trainmedic.kb.sources import library as of_library
 from trainmedic.kb.sources.library import MOST_LINES, Library
 from trainmedic.kb.sources.sources import Sources
 from trainmedic.kb.sources.tree import tree_of
@@ -55,6 +58,20 @@ def test_lines_are_found_with_their_place(library: Library) -> None:
 def test_a_hostile_pattern_is_refused(library: Library) -> None:
     with pytest.raises(InvalidRequest):
         library.grep("trl", "0.16.0", "(a+)+$")
+
+
+def test_a_pattern_that_one_line_holds_up_is_given_up_while_others_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of_library, "KILLED_S", 3.0)
+    sources = Sources(tmp_path, "off")
+    sources.store.add(tree_of("trl", "0.16.0", "wheel", {"trl/a.py": b"x1 = 1\n" + b"a" * 300}))
+    with closing(Library(sources)) as library, ThreadPoolExecutor(1) as threads:
+        stuck = threads.submit(library.grep, "trl", "0.16.0", r"\w*\w*\w*\w*x1")
+        assert library.grep("trl", "0.16.0", "x1").passages
+        assert not stuck.done()
+        with pytest.raises(InvalidRequest, match="could not be finished"):
+            stuck.result()
 
 
 @every_case(
