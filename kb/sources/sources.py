@@ -68,13 +68,14 @@ class Sources:
 
     @cached_property
     def installed(self) -> Mapping[str, Sequence[Installed]]:
-        """The packages of the environments, by name."""
+        """The packages of the environments, by name; without other projects under the names of those we know."""
         found: dict[str, list[Installed]] = {}
         if self.mode != "off":
             places = [site_packages(environment) for environment in self._environments]
             for search in (*places, tuple(map(Path, filter(None, sys.path)))):
                 for each in distributions(search):
-                    found.setdefault(each.package, []).append(each)
+                    if is_published(each.package) or not each.is_of_index:
+                        found.setdefault(each.package, []).append(each)
         return found
 
     @cached_property

@@ -168,6 +168,19 @@ def test_a_tree_whose_release_had_to_go_is_opened_again(sources: Sources) -> Non
     library.close()
 
 
+def test_what_is_installed_under_such_a_name_counts_only_from_a_folder_or_repository(tmp_path: Path) -> None:
+    site = tmp_path / "lib" / "python3.11" / "site-packages"
+    about = site / "roll-99.0.dist-info"
+    about.mkdir(parents=True)
+    (site / "roll").mkdir()
+    (site / "roll" / "a.py").write_text("x = 1\n")
+    (about / "top_level.txt").write_text("roll\n")
+    with pytest.raises(NotFound):
+        Sources(tmp_path / "store", environments=[tmp_path]).open("roll", "99.0")
+    (about / "direct_url.json").write_text('{"url": "file:///src/ROLL", "dir_info": {}}')
+    assert Sources(tmp_path / "store", environments=[tmp_path]).open("roll", "99.0").paths() == ("roll/a.py",)
+
+
 @pytest.mark.parametrize("ask", [Sources.open, Sources.fetch])
 def test_another_project_under_the_name_of_one_that_is_not_published_is_not_read(
     sources: Sources, ask: Callable[[Sources, str, str], SourceTree]
