@@ -150,18 +150,6 @@ class Sources:
         self._ask_index(package)
         return self.index.requirements(package, version)
 
-    def versions(self, package: str) -> Sequence[Release]:
-        """The releases that can be opened, newest last: of the index if it may be asked."""
-        package = canonical(package)
-        found = {
-            pack.version: Release(version=pack.version, released=pack.released) for pack in self.store.releases(package)
-        }
-        for here in self.installed.get(package, ()):
-            found.setdefault(here.version, Release(version=here.version))
-        if self.mode == "index" and is_published(package):
-            found |= {release.version: release for release in self.index.releases(package)}
-        return tuple(sorted(found.values(), key=lambda release: parsed(release.version)))
-
     def _ask_index(self, package: str) -> None:
         """Raises `Forbidden` where nothing may be fetched, whoever asks; `NotFound` if the index cannot have it."""
         if self.mode == "off":

@@ -14,7 +14,7 @@ from trainmedic.service.answer.schema import EffectiveReport, EffectiveView
 from trainmedic.service.answer.views import receipt_view
 
 MOST_ROWS = 100
-"""Of an answer."""
+"""Of an answer, and as many that are lost."""
 
 
 def effective_report(evidence: Evidence, found: Iterable[Effective], language: str) -> EffectiveReport:
@@ -29,4 +29,4 @@ def decided(found: Effective) -> EffectiveView:
     """What was written and what follows from it; first what has another value than was written."""
     rows = [row for row in found.rows if row.span is not None or row.kind == "derived"]
     rows.sort(key=lambda row: row.kind != "derived")
-    return project(EffectiveView, replace(found, rows=tuple(rows[:MOST_ROWS])))
+    return project(EffectiveView, replace(found, rows=tuple(rows[:MOST_ROWS]), lost=found.lost[:MOST_ROWS]))

@@ -118,6 +118,24 @@ def test_the_short_table_has_what_rules_speak_of_and_all_that_was_written() -> N
     assert {row.name for row in run.rows if row.span is not None} <= {row.name for row in short}
 
 
+@pytest.mark.parametrize(
+    ("transformers", "hidden", "size"),
+    [("4.44.2", 64, 3686.4), ("4.45.0", 64, 3686), ("5.24.0", 64, 3686), ("5.24.0", 9**400, "auto")],
+)
+def test_a_bucket_that_follows_the_model_is_what_the_release_makes_it(
+    transformers: str, hidden: int, size: float | str
+) -> None:
+    run = found(
+        {
+            "versions.txt": f"transformers=={transformers}\n",
+            "config.json": f'{{"model_type": "llama", "hidden_size": {hidden}}}',
+            "train.py": "from transformers import TrainingArguments\nTrainingArguments('o', deepspeed='ds.json')\n",
+            "ds.json": '{"zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": "auto"}}',
+        }
+    )
+    assert row(run, "zero_optimization.stage3_prefetch_bucket_size", "deepspeed").value == size
+
+
 RUN = {
     "versions.txt": VERSIONS,
     "run.sh": COMMAND.replace("--config sft.yaml ", "--deepspeed ds.json --per_device_train_batch_size 4 ")
