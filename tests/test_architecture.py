@@ -102,6 +102,7 @@ READS_ENVIRONMENT = {
     "ui/chat/uploads.py",
     "ui/cli/__init__.py",
     "ui/cli/_input.py",
+    "ui/plain_settings.py",
     "ui/releases.py",
     "ui/tracing.py",
     "ui/watch/launch.py",
