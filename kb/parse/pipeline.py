@@ -20,7 +20,7 @@ from trainmedic.kb.model.run import Region, RunConfig, VersionFact
 from trainmedic.kb.parse import runs
 from trainmedic.kb.parse.logs import error_lines, rows, signals, tracebacks
 from trainmedic.kb.parse.readers import argv, dump, lock_files, shell, versions
-from trainmedic.kb.parse.said import device_counts, fragments
+from trainmedic.kb.parse.said import device_counts, fragments, settings
 from trainmedic.kb.parse.source import Limits, Piece, Reading
 from trainmedic.kb.parse.text import completeness
 from trainmedic.kb.parse.text.intake import Loaded, load
@@ -118,7 +118,7 @@ def _evidence(facts: _Facts, loads: Sequence[Loaded], receipt: Receipt) -> Evide
     words = runs.Words(_words(question, facts.regions), facts.said, printed)
     first, *others = runs.join(facts.units, words, stated)
     stated = _with_inferred(stated, first)
-    first = _with_devices(first, facts)
+    first = _with_said(_with_devices(first, facts), facts)
     return Evidence(
         question=question,
         runs=(first, *others),
@@ -378,6 +378,11 @@ def _with_devices(run: RunConfig, found: _Facts) -> RunConfig:
         count for piece in found.logs if "orld" in piece.text for count in device_counts.read(piece, logged=True)
     ]
     return replace(run, settings=MappingProxyType(device_counts.settings(counts, run))) if counts else run
+
+
+def _with_said(run: RunConfig, found: _Facts) -> RunConfig:
+    stated = [one for prose in found.prose for one in prose.settings]
+    return replace(run, settings=MappingProxyType(settings.in_effect(stated, run))) if stated else run
 
 
 def _peak(run: RunConfig) -> float | None:

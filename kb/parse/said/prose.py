@@ -22,8 +22,9 @@ from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
 from trainmedic.kb.parse.logs.messages import EXCEPTIONS, MESSAGES, Message, find
 from trainmedic.kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
-from trainmedic.kb.parse.said import comparisons, device_counts, remedies
+from trainmedic.kb.parse.said import comparisons, device_counts, remedies, settings
 from trainmedic.kb.parse.said.device_counts import DeviceCount
+from trainmedic.kb.parse.said.settings import Stated
 from trainmedic.kb.parse.said.version_history import bare, moves, worked
 from trainmedic.kb.parse.source import Piece
 
@@ -40,6 +41,7 @@ class ProseFacts:
     comparisons: tuple[Comparison, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     devices: tuple[DeviceCount, ...] = ()
+    settings: tuple[Stated, ...] = ()
 
 
 def read(piece: Piece) -> ProseFacts:
@@ -55,6 +57,7 @@ def read(piece: Piece) -> ProseFacts:
         comparisons=changes,
         remedies=remedies.read(piece),
         devices=device_counts.read(piece),
+        settings=settings.read(piece),
     )
 
 

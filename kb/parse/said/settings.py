@@ -1,0 +1,353 @@
+"""Settings that sentences state: "8 cards, bs 4, lr from 2e-4 to 2e-5, packing off", "学习率 1e-5，没开梯度检查点".
+
+A name (of an option, or one people use), a link of words, and a value; a switch and a word that turns it; or a word that is
+a value itself. Whether the value is in effect is decided by its clause: what is asked, advised, supposed, denied, or said
+of an earlier run is no fact, and of several values the one that the run was changed to, or fails with, counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import NamedTuple
+
+from trainmedic.kb.data_files import load_table
+from trainmedic.kb.frameworks.canonical import name_of
+from trainmedic.kb.frameworks.settings import Spec, specs
+from trainmedic.kb.frameworks.values import normalise
+from trainmedic.kb.glossary.terms import Concept, Glossary, Match, tokens_of
+from trainmedic.kb.lazy import regex
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.run import RunConfig, Setting, Value
+from trainmedic.kb.parse.source import Piece
+
+_TABLE = load_table("parse/data/said.toml")
+_MOOD = {name: regex("|".join(patterns), re.IGNORECASE) for name, patterns in _TABLE["mood"].items()}
+_EVERY = regex(
+    "|".join(f"(?P<{name}>(?<![a-z])(?:{'|'.join(verbs)}))" for name, verbs in _TABLE["every"].items()), re.IGNORECASE
+)
+_STEPS = regex(r"(?:every|each|per) (?P<en>[0-9]{1,7}) (?:training )?steps|每隔? ?(?P<zh>[0-9]{1,7}) ?步", re.IGNORECASE)
+MAX_CHARACTERS = 20_000
+"""A longer text is pasted; people state settings in few words."""
+_NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{1,8})?|\.[0-9]{1,8})(?:e[-+]?[0-9]{1,3})?"
+_BLANK = r"[\s`'\"*(（:：=]"
+_TO_ZH = (
+    "(?:设置?|改|换|调整?|调[小大低高]|降低?|减小?|升|提高|提|加大?|增[大加]|开)?(?:到|成|为|至)|设置?的?|改|换|调|开|用的?|取|给"
+)
+_LINK = (
+    rf"{_BLANK}{{0,4}}(?:(?:is|are|was|were|of|to|at|as|set|size|value|now|only|still|down|up|大小|的?值|只能|只|现在|已经|都|也|是|"
+    rf"{_TO_ZH}|了|有){_BLANK}{{0,3}}){{0,5}}"
+)
+_MOVED = rf"\s{{0,2}}(?:to|->|→|=>|{_TO_ZH})(?:了)?\s{{0,2}}"
+_END = r"(?![A-Za-z0-9_]|\.[0-9]|\s?%|[/~–-][0-9]|\s?[kK](?![a-z]))"
+_VALUE = regex(
+    rf"(?P<link>{_LINK})(?:(?:from|从|由)\s{{0,2}})?(?:{_NUMBER}{_MOVED})?(?P<number>{_NUMBER})(?:(?P<percent>\s?%)|{_END})"
+    rf"(?!\s?(?:,|，|、|/|or|and|和|或)\s?{_NUMBER}(?![.\w]*\s?[\w×*]))",
+    re.IGNORECASE,
+)
+_FIRST = regex(rf"(?:(?:from|从|由)\s{{0,2}}){_NUMBER}{_MOVED}$|{_NUMBER}{_MOVED}$", re.IGNORECASE)
+_WORD = regex(rf"{_LINK}(?P<word>[A-Za-z][A-Za-z0-9_.-]{{1,40}})(?![A-Za-z0-9_/])", re.IGNORECASE)
+_ONCE_MORE = regex(
+    rf"(?P<link>(?:(?:set|setting|changed|changing|lowered|raised|reduced|increased) it to|(?:then|now|later)(?: to| with)?|"
+    rf"(?:然后|后来|再|又|现在)?(?:设置?|改|换|调|降低?|升|提高|加)(?:成|为|到))\s{{0,2}})(?P<number>{_NUMBER}){_END}",
+    re.IGNORECASE,
+)
+_COUNT = regex(
+    rf"(?<![\w.])(?:(?P<number>[0-9]{{1,6}})|(?P<word>one|two|three|four|a single|[一两二三四五]))[\s-]?$", re.IGNORECASE
+)
+_COUNTS = {"one": 1, "a single": 1, "two": 2, "three": 3, "four": 4, **dict(zip("一二三四五", range(1, 6), strict=True)), "两": 2}
+_STATE = regex(
+    r"[\s`'\"*(（=:：]{0,4}(?:from (?:true|false|on|off) to |(?:is|are|was|be|been|has|set|to|already|still|已经?|都|也|一直|显示|是|设为|从 ?(?:true|false) ?改[成为])"
+    r"[\s`=:：]{0,2}){0,4}(?:(?P<on>on|enabled|true|active|开着的?|开了|开启|已开|打开)|(?P<off>off|disabled|false|关着|关了|关掉|没开|没用|关闭))(?![a-z])",
+    re.IGNORECASE,
+)
+_PLUS = regex(r"\s?[+＋]")
+_SENTENCE = regex(r"[^.;!?。；！？\n]*(?:\.(?!\s|$)[^.;!?。；！？\n]*)*[?？]?")
+_CLAUSE = regex(r"[,，](?![0-9])|(?<![a-z])(?:but|while|whereas|although)(?![a-z])|但是?|不过|而(?!且)", re.IGNORECASE)
+_OFF_REACH, _ON_REACH = 18, 26
+_INNER = regex(r"[A-Za-z0-9_./\\-]")
+_OPTION_DASHES = regex(r"(?<![A-Za-z0-9])-{1,2}$")
+_CHANGES = regex(r"to|->|→|[到成为至]", re.IGNORECASE)
+_WORDY = ("text", "any", "dtype", "attention", "enum")
+
+
+class _Role(NamedTuple):
+    """What a term may be: ``kind`` is a table of said.toml, or ``option``; ``needs`` must stand in the sentence too."""
+
+    kind: str
+    target: str
+    needs: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """A value that a sentence gives a setting. ``key`` is the option's name where it was written as such.
+
+    ``changed``: it was changed to this value. ``works``: the clause says that the run works so.
+    """
+
+    name: str
+    value: Value
+    span: Span
+    key: str = ""
+    changed: bool = False
+    works: bool = False
+
+
+class _Clause(NamedTuple):
+    start: int
+    end: int
+    carried: bool  # hedged or past by the clause before
+    works: bool
+
+
+class _Mention(NamedTuple):
+    """A value of a setting, in effect or not, at ``text[start:end]``."""
+
+    name: str
+    value: Value
+    start: int
+    end: int
+    key: str = ""
+    changed: bool = False
+
+
+def read(piece: Piece) -> tuple[Stated, ...]:
+    """What the sentences state to be in effect: for each setting one value, or none if they disagree."""
+    stated: dict[str, list[Stated]] = {}
+    for one in _stated(piece):
+        stated.setdefault(one.name, []).append(one)
+    chosen = [one for of_name in stated.values() if (one := _chosen(of_name)) is not None]
+    names = {one.name for one in chosen}
+    return tuple(one for one in chosen if not (one.name in ("bf16", "fp16") and {"bf16", "fp16"} <= names))
+
+
+def in_effect(stated: Sequence[Stated], run: RunConfig) -> Mapping[str, Setting]:
+    """The settings of ``run`` with what is said of those that nothing writes. An option's name is the framework's."""
+    framework = run.framework.value if run.framework is not None else None
+    algorithm = run.algorithm.value if run.algorithm is not None else None
+    said: dict[str, Setting] = {}
+    for one in stated:
+        name = (name_of(framework, one.key, "", algorithm) if one.key else None) or one.name
+        if (written := run.settings.get(name)) is None or written.is_default:
+            source = f"said: {' '.join(one.span.text.split())}"
+            said.setdefault(
+                name, Setting(name=name, value=one.value, option=None, source=source, key=one.key or name, span=one.span)
+            )
+    return {**run.settings, **said}
+
+
+def named(text: str) -> tuple[str, ...]:
+    """The settings that a text names, with or without a value."""
+    found: list[str] = []
+    for match in _names().find(text):
+        if _is_whole(text, match):
+            for role in _roles()[match.concept]:
+                if role.kind not in ("counted", "no_settings") and _fits(role, text):
+                    found += [pair.partition("=")[0] for pair in role.target.split(" ")]
+    return tuple(dict.fromkeys("warmup_ratio" if name == "warmup" else name for name in found))
+
+
+def _chosen(values: Sequence[Stated]) -> Stated | None:
+    failing = [one for one in values if not one.works] or list(values)
+    if len({str(one.value) for one in failing}) == 1 or failing[-1].changed:
+        return failing[-1] if failing[-1].changed else failing[0]
+    return None
+
+
+def _stated(piece: Piece) -> Iterator[Stated]:
+    text = piece.text[:MAX_CHARACTERS]
+    matches = [match for match in _names().find(text) if _is_whole(text, match)]
+    before: str = ""
+    for sentence in _SENTENCE.finditer(text):
+        if not sentence[0].strip():
+            continue
+        inside = [match for match in matches if sentence.start() <= match.start < sentence.end()]
+        clauses = _clauses(text, *sentence.span())
+        mentions = sorted(
+            (*_valued(text, sentence, inside, before), *_turned(text, clauses, inside), *_chosen_words(text, sentence, inside), *_every(text, clauses)),
+            key=lambda mention: mention.start,
+        )
+        numbers = [role.target for match in inside for role in _roles()[match.concept] if role.kind == "numbers"]
+        before = numbers[-1] if numbers else ""
+        for mention in mentions:
+            clause = next(clause for clause in reversed(clauses) if clause.start <= mention.start)
+            if not _is_hedged(text, clause, mention) and not (clause.works and isinstance(mention.value, bool | str)):
+                span = piece.span(mention.start, mention.end)
+                yield Stated(
+                    name=mention.name, value=mention.value, span=span, key=mention.key, changed=mention.changed, works=clause.works
+                )
+
+
+def _is_hedged(text: str, clause: _Clause, mention: _Mention) -> bool:
+    before = text[clause.start : mention.start]
+    if clause.carried or _MOOD["compared"].search(before) or _MOOD["past"].search(before):
+        return True
+    return _MOOD["hedged"].search(before + text[mention.start : clause.end]) is not None and (
+        _MOOD["hedged"].search(before) is not None or text[clause.end - 1 : clause.end] in "?？"
+    )
+
+
+def _clauses(text: str, start: int, end: int) -> list[_Clause]:
+    """The clauses of a sentence; a hedge or a past holds until one speaks of now."""
+    breaks = [start, *(match.end() for match in _CLAUSE.finditer(text, start, end)), end]
+    clauses, carried = [], False
+    for first, last in zip(breaks, breaks[1:], strict=False):
+        part = text[first:last]
+        carried = carried and _MOOD["present"].search(part) is None
+        works = _MOOD["works"].search(part) is not None and _MOOD["works_not"].search(part) is None
+        clauses.append(_Clause(first, last, carried, works))
+        carried = carried or _MOOD["past"].search(part) is not None or _MOOD["hedged"].search(part) is not None
+    return clauses
+
+
+def _valued(text: str, sentence: re.Match[str], matches: Sequence[Match], before: str) -> Iterator[_Mention]:
+    """A name with a value behind it or, of what is counted, before it; and a further value of the name before."""
+    end = 0
+    for match in matches:
+        for role in _roles()[match.concept]:
+            if not _fits(role, sentence[0]):
+                continue
+            if role.kind == "counted" and (count := _COUNT.search(text, sentence.start(), match.start)) is not None:
+                value = int(count["number"]) if count["number"] else _COUNTS[count["word"].lower()]
+                yield _Mention(role.target, value, count.start(), match.end)
+            elif role.kind in ("numbers", "option"):
+                found = _with_value(text, match, role)
+                if found is not None:
+                    yield found
+                    before, end = found.name, found.end
+                elif role.kind == "numbers":
+                    before, end = role.target, match.end
+    for more in _ONCE_MORE.finditer(text, max(end, sentence.start()), sentence.end()) if before else ():
+        if not any(match.end <= more.start() + 12 and match.end > more.start() - 12 and match.start >= end for match in matches):
+            if (value := _number(_spec(before), more["number"])) is not None:
+                yield _Mention(before, value, *more.span(), changed=True)
+
+
+def _with_value(text: str, match: Match, role: _Role) -> _Mention | None:
+    spec = _spec(role.target)
+    key = match.text if role.kind == "option" or "_" in match.text else ""
+    if (found := _VALUE.match(text, match.end)) is not None and (spec is None or spec.kind in ("int", "number", "any", "text")):
+        number, name = found["number"], role.target
+        if name == "warmup":
+            name = "warmup_ratio" if found["percent"] or float(number) < 1 else "warmup_steps"
+        value = _number(specs()[name], number)
+        if value is None or (found["percent"] and not name.endswith("ratio")):
+            return None
+        value = round(float(number) / 100, 6) if found["percent"] else value
+        changed = _CHANGES.search(text, match.end, found.start("number")) is not None
+        return _Mention(name, value, match.start, found.end(), key, changed)
+    if spec is None or (found := _WORD.match(text, match.end)) is None or role.kind != "option":
+        return None
+    word = found["word"].rstrip(".-")
+    tied = "=" in found[0] or ":" in found[0] or "：" in found[0] or "_" in word or word.lower() in ("auto", "none")
+    if spec.kind not in _WORDY or not tied:
+        return None
+    return _Mention(spec.name, normalise(spec.kind, "", word), match.start, found.start("word") + len(word), key)
+
+
+def _number(spec: Spec | None, text: str) -> int | float | None:
+    value = normalise("number", "", text.rstrip("."))
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return None if spec is not None and spec.kind == "int" and isinstance(value, float) else value
+
+
+def _turned(text: str, clauses: Sequence[_Clause], matches: Sequence[Match]) -> Iterator[_Mention]:
+    """Switches with what turns them: a word behind, the nearest one before, or a list in which each stands alone."""
+    last: bool | None = None
+    for match in matches:
+        clause = next(clause for clause in reversed(clauses) if clause.start <= match.start)
+        for role in _roles()[match.concept]:
+            spec = _spec(role.target)
+            if not (role.kind == "switches" or (role.kind == "option" and spec is not None and spec.kind == "flag")):
+                continue
+            state, end = _state(text, clause, match, last)
+            if state is not None:
+                key = match.text if "_" in match.text else ""
+                yield _Mention(role.target, state, match.start, end, key)
+                last = state
+
+
+def _state(text: str, clause: _Clause, match: Match, last: bool | None) -> tuple[bool | None, int]:
+    behind = _STATE.match(text, match.end, clause.end)
+    if behind is not None:
+        return behind["on"] is not None, behind.end()
+    before = text[clause.start : match.start]
+    cues = [(cue.end(), False) for cue in _MOOD["off"].finditer(before) if len(before) - cue.end() <= _OFF_REACH]
+    cues += [(cue.end(), True) for cue in _MOOD["on"].finditer(before) if len(before) - cue.end() <= _ON_REACH]
+    if cues:
+        return max(cues, key=lambda cue: (cue[0], not cue[1]))[1], match.end
+    if _PLUS.match(text, match.end):
+        return True, match.end
+    alone = not text[clause.start : clause.end].replace(match.text, "", 1).strip(" ,，()（）`.+。、")
+    return (last if last is not None else True) if alone and clause.start else None, match.end
+
+
+def _chosen_words(text: str, sentence: re.Match[str], matches: Sequence[Match]) -> Iterator[_Mention]:
+    """Words that are values themselves, unless they are denied."""
+    for match in matches:
+        for role in _roles()[match.concept]:
+            if role.kind != "choices" or not _fits(role, sentence[0]):
+                continue
+            before = text[max(sentence.start(), match.start - _OFF_REACH) : match.start]
+            if _MOOD["off"].search(re.split(r"[,，、]", before)[-1]):
+                continue
+            changed = re.search(r"(?:to|成|为|到)\s?$", before) is not None
+            for pair in role.target.split(" "):
+                name, _, value = pair.partition("=")
+                yield _Mention(name, normalise(specs()[name].kind, "", value), match.start, match.end, changed=changed)
+
+
+def _every(text: str, clauses: Sequence[_Clause]) -> Iterator[_Mention]:
+    for clause in clauses:
+        for steps in _STEPS.finditer(text, clause.start, clause.end):
+            verbs = list(_EVERY.finditer(text, clause.start, clause.end))
+            if verbs:
+                verb = min(verbs, key=lambda verb: min(abs(verb.start() - steps.end()), abs(steps.start() - verb.end())))
+                yield _Mention(str(verb.lastgroup), int(steps["en"] or steps["zh"]), *steps.span())
+
+
+def _fits(role: _Role, sentence: str) -> bool:
+    return not role.needs or re.search(role.needs, sentence, re.IGNORECASE) is not None
+
+
+def _is_whole(text: str, match: Match) -> bool:
+    """Whether a name is not a part of a longer one, such as the variable ``NCCL_TIMEOUT``, a path or a call."""
+    before = _OPTION_DASHES.sub("", text[max(0, match.start - 4) : match.start])[-1:]
+    after = text[match.end : match.end + 2]
+    return not (
+        (_INNER.match(before) and match.text[:1].isascii())
+        or after[:1] in ("_", "/", "\\")
+        or (after[:1] in (".", "-") and after[1:].isalnum() and after[1:].isascii())
+    )
+
+
+@cache
+def _spec(name: str) -> Spec | None:
+    return specs().get(name)
+
+
+@cache
+def _roles() -> Mapping[str, tuple[_Role, ...]]:
+    """Every term's tokens → what it may be. An option's name means what the page of settings says first."""
+    roles: dict[str, tuple[_Role, ...]] = {}
+    for kind in ("numbers", "counted", "switches", "choices", "no_settings"):
+        for target, terms in _TABLE[kind].items():
+            for term in terms:
+                name, _, needs = term.partition("@")
+                key = " ".join(tokens_of(name))
+                roles[key] = (*roles.get(key, ()), _Role(kind, target, needs))
+    for spec in specs().values():
+        for keys in spec.columns.values():
+            for key in keys:
+                if "_" in key.key and "." not in key.key and not key.how:
+                    roles.setdefault(" ".join(tokens_of(key.key)), (_Role("option", spec.name, ""),))
+    return roles
+
+
+@cache
+def _names() -> Glossary:
+    return Glossary({term: Concept(id=term, kind="setting", en=(term,), zh=()) for term in _roles()})
