@@ -37,7 +37,7 @@ _TO_ZH = (
     "(?:设置?|改|换|调整?|调[小大低高]|降低?|减小?|升|提高|提|加大?|增[大加]|开)?(?:到|成|为|至)|设置?的?|改|换|调|开|用的?|取|给"
 )
 _LINK = (
-    rf"{_BLANK}{{0,4}}(?:(?:is|are|was|were|of|to|at|as|set|size|value|now|only|still|down|up|大小|的?值|只能|只|现在|已经|都|也|是|"
+    rf"{_BLANK}{{0,4}}(?:(?:is|are|was|were|of|to|at|as|set|size|value|now|only|still|down|up|kept|fixed|unchanged|保持|固定|大小|的?值|只能|只|现在|已经|都|也|是|"
     rf"{_TO_ZH}|了|有){_BLANK}{{0,3}}){{0,5}}"
 )
 _MOVED = rf"\s{{0,2}}(?:to|->|→|=>|{_TO_ZH})(?:了)?\s{{0,2}}"
@@ -55,7 +55,7 @@ _ONCE_MORE = regex(
     re.IGNORECASE,
 )
 _COUNT = regex(
-    rf"(?<![\w.])(?:(?P<number>[0-9]{{1,6}})|(?P<word>one|two|three|four|a single|[一两二三四五]))[\s-]?$", re.IGNORECASE
+    rf"(?<!first )(?<!last )(?<!every )(?<![\w.前第每后])(?:(?P<number>[0-9]{{1,6}})|(?P<word>one|two|three|four|a single|[一两二三四五]))[\s-]?$", re.IGNORECASE
 )
 _COUNTS = {"one": 1, "a single": 1, "two": 2, "three": 3, "four": 4, **dict(zip("一二三四五", range(1, 6), strict=True)), "两": 2}
 _STATE = regex(
@@ -69,6 +69,8 @@ _CLAUSE = regex(r"[,，](?![0-9])|(?<![a-z])(?:but|while|whereas|although)(?![a-
 _OFF_REACH, _ON_REACH = 18, 26
 _INNER = regex(r"[A-Za-z0-9_./\\-]")
 _OPTION_DASHES = regex(r"(?<![A-Za-z0-9])-{1,2}$")
+_CALLED = "_enable("
+"""Behind the name of a switch: ``model.gradient_checkpointing_enable()``."""
 _CHANGES = regex(r"to|->|→|[到成为至]", re.IGNORECASE)
 _WORDY = ("text", "any", "dtype", "attention", "enum")
 
@@ -183,7 +185,7 @@ def _stated(piece: Piece) -> Iterator[Stated]:
 
 def _is_hedged(text: str, clause: _Clause, mention: _Mention) -> bool:
     before = text[clause.start : mention.start]
-    if clause.carried or _MOOD["compared"].search(before) or _MOOD["past"].search(before):
+    if clause.carried or _MOOD["compared"].search(before) or (_MOOD["past"].search(before) and not mention.changed):
         return True
     return _MOOD["hedged"].search(before + text[mention.start : clause.end]) is not None and (
         _MOOD["hedged"].search(before) is not None or text[clause.end - 1 : clause.end] in "?？"
@@ -222,28 +224,31 @@ def _valued(text: str, sentence: re.Match[str], matches: Sequence[Match], before
                     before, end = role.target, match.end
     for more in _ONCE_MORE.finditer(text, max(end, sentence.start()), sentence.end()) if before else ():
         if not any(match.end <= more.start() + 12 and match.end > more.start() - 12 and match.start >= end for match in matches):
-            if (value := _number(_spec(before), more["number"])) is not None:
+            if value := _number(_spec(before), more["number"]):
                 yield _Mention(before, value, *more.span(), changed=True)
 
 
 def _with_value(text: str, match: Match, role: _Role) -> _Mention | None:
     spec = _spec(role.target)
     key = match.text if role.kind == "option" or "_" in match.text else ""
-    if (found := _VALUE.match(text, match.end)) is not None and (spec is None or spec.kind in ("int", "number", "any", "text")):
+    if text[match.start - 1 : match.start] in ("'", '"') and text[match.end : match.end + 1] in ("'", '"'):
+        return None  # of a logged row
+    if (found := _VALUE.match(text, match.end)) is not None and (spec is None or spec.kind in ("int", "number")):
         number, name = found["number"], role.target
         if name == "warmup":
             name = "warmup_ratio" if found["percent"] or float(number) < 1 else "warmup_steps"
         value = _number(specs()[name], number)
-        if value is None or (found["percent"] and not name.endswith("ratio")):
+        if value is None or (found["percent"] and not name.endswith("ratio")) or (name == "learning_rate" and not value):
             return None
         value = round(float(number) / 100, 6) if found["percent"] else value
         changed = _CHANGES.search(text, match.end, found.start("number")) is not None
         return _Mention(name, value, match.start, found.end(), key, changed)
-    if spec is None or (found := _WORD.match(text, match.end)) is None or role.kind != "option":
+    if spec is None or spec.kind not in _WORDY or (found := _WORD.match(text, match.end)) is None:
         return None
     word = found["word"].rstrip(".-")
-    tied = "=" in found[0] or ":" in found[0] or "：" in found[0] or "_" in word or word.lower() in ("auto", "none")
-    if spec.kind not in _WORDY or not tied:
+    link = text[match.end : found.start("word")].strip("\"'` ")
+    tied = link in ("=", ":", "：") or (link in ("", "is", "是", "用") and ("_" in word or word.lower() in ("auto", "none")))
+    if not tied or word.lower() in ("true", "false") or word.endswith(".py"):
         return None
     return _Mention(spec.name, normalise(spec.kind, "", word), match.start, found.start("word") + len(word), key)
 
@@ -266,12 +271,16 @@ def _turned(text: str, clauses: Sequence[_Clause], matches: Sequence[Match]) -> 
                 continue
             state, end = _state(text, clause, match, last)
             if state is not None:
-                key = match.text if "_" in match.text else ""
-                yield _Mention(role.target, state, match.start, end, key)
+                name, _, value = role.target.partition("=")
+                if state or not value:
+                    key = match.text if "_" in match.text else ""
+                    yield _Mention(name, value or state, match.start, end, key)
                 last = state
 
 
 def _state(text: str, clause: _Clause, match: Match, last: bool | None) -> tuple[bool | None, int]:
+    if text.startswith(_CALLED, match.end):
+        return True, match.end
     behind = _STATE.match(text, match.end, clause.end)
     if behind is not None:
         return behind["on"] is not None, behind.end()
@@ -316,6 +325,8 @@ def _fits(role: _Role, sentence: str) -> bool:
 
 def _is_whole(text: str, match: Match) -> bool:
     """Whether a name is not a part of a longer one, such as the variable ``NCCL_TIMEOUT``, a path or a call."""
+    if text.startswith(_CALLED, match.end):
+        return True
     before = _OPTION_DASHES.sub("", text[max(0, match.start - 4) : match.start])[-1:]
     after = text[match.end : match.end + 2]
     return not (

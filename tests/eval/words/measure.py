@@ -84,7 +84,8 @@ def _labelled(label: Mapping[str, Any]) -> dict[str, Pairs]:
 
 def _found(evidence: Evidence, label: Mapping[str, Any]) -> dict[str, Pairs]:
     left = {*label.get("open", ()), *_NO_VALUES}
-    stated = {name: s.value for name, s in evidence.run.settings.items() if not s.is_default}
+    written = evidence.run.settings.items()
+    stated = {name: s.value for name, s in written if s.span or s.source.startswith("written")}  # not what follows
     versions = {name: fact.exact or fact.low for name, fact in evidence.versions.items() if name != "gpu" and fact.span}
     good = {f"{name} worked": fact.exact or fact.low for name, fact in evidence.known_good.items()}
     gpu = evidence.versions.get("gpu")
