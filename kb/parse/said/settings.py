@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -21,21 +21,21 @@ from trainmedic.kb.glossary.terms import Concept, Glossary, Match, tokens_of
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import RunConfig, Setting, Value
+from trainmedic.kb.parse.said.clauses import MOOD, Clause, clause_at, sentences
 from trainmedic.kb.parse.source import Piece
 
 _TABLE = load_table("parse/data/said.toml")
-_MOOD = {name: regex("|".join(patterns), re.IGNORECASE) for name, patterns in _TABLE["mood"].items()}
 _EVERY = regex(
     "|".join(f"(?P<{name}>(?<![a-z])(?:{'|'.join(verbs)}))" for name, verbs in _TABLE["every"].items()), re.IGNORECASE
 )
-_STEPS = regex(r"(?:every|each|per) (?P<en>[0-9]{1,7}) (?:training )?steps|每隔? ?(?P<zh>[0-9]{1,7}) ?步", re.IGNORECASE)
+_STEPS = regex(
+    r"(?:every|each|per) (?P<en>[0-9]{1,7}) (?:training )?steps|每隔? ?(?P<zh>[0-9]{1,7}) ?步", re.IGNORECASE
+)
 MAX_CHARACTERS = 20_000
 """A longer text is pasted; people state settings in few words."""
 _NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{1,8})?|\.[0-9]{1,8})(?:e[-+]?[0-9]{1,3})?"
 _BLANK = r"[\s`'\"*(（:：=]"
-_TO_ZH = (
-    "(?:设置?|改|换|调整?|调[小大低高]|降低?|减小?|升|提高|提|加大?|增[大加]|开)?(?:到|成|为|至)|设置?的?|改|换|调|开|用的?|取|给"
-)
+_TO_ZH = "(?:设置?|改|换|调整?|调[小大低高]|降低?|减小?|升|提高|提|加大?|增[大加]|开)?(?:到|成|为|至)|设置?的?|改|换|调|开|用的?|取|给"
 _LINK = (
     rf"{_BLANK}{{0,4}}(?:(?:is|are|was|were|of|to|at|as|set|size|value|now|only|still|down|up|kept|fixed|unchanged|保持|固定|大小|的?值|只能|只|现在|已经|都|也|是|"
     rf"{_TO_ZH}|了|有){_BLANK}{{0,3}}){{0,5}}"
@@ -55,23 +55,33 @@ _ONCE_MORE = regex(
     re.IGNORECASE,
 )
 _COUNT = regex(
-    rf"(?<!first )(?<!last )(?<!every )(?<![\w.前第每后])(?:(?P<number>[0-9]{{1,6}})|(?P<word>one|two|three|four|a single|[一两二三四五]))[\s-]?$", re.IGNORECASE
+    r"(?<!first )(?<!last )(?<!every )(?<![\w.前第每后])(?:(?P<number>[0-9]{1,6})|(?P<word>one|two|three|four|a single|[一两二三四五]))[\s-]?$",
+    re.IGNORECASE,
 )
-_COUNTS = {"one": 1, "a single": 1, "two": 2, "three": 3, "four": 4, **dict(zip("一二三四五", range(1, 6), strict=True)), "两": 2}
+_COUNTS = {
+    "one": 1,
+    "a single": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    **dict(zip("一二三四五", range(1, 6), strict=True)),
+    "两": 2,
+}
 _STATE = regex(
     r"[\s`'\"*(（=:：]{0,4}(?:from (?:true|false|on|off) to |(?:is|are|was|be|been|has|set|to|already|still|已经?|都|也|一直|显示|是|设为|从 ?(?:true|false) ?改[成为])"
     r"[\s`=:：]{0,2}){0,4}(?:(?P<on>on|enabled|true|active|开着的?|开了|开启|已开|打开)|(?P<off>off|disabled|false|关着|关了|关掉|没开|没用|关闭))(?![a-z])",
     re.IGNORECASE,
 )
 _PLUS = regex(r"\s?[+＋]")
-_SENTENCE = regex(r"[^.;!?。；！？\n]*(?:\.(?!\s|$)[^.;!?。；！？\n]*)*[?？]?")
-_CLAUSE = regex(r"[,，](?![0-9])|(?<![a-z])(?:but|while|whereas|although)(?![a-z])|但是?|不过|而(?!且)", re.IGNORECASE)
 _OFF_REACH, _ON_REACH = 18, 26
 _INNER = regex(r"[A-Za-z0-9_./\\-]")
 _OPTION_DASHES = regex(r"(?<![A-Za-z0-9])-{1,2}$")
 _CALLED = "_enable("
 """Behind the name of a switch: ``model.gradient_checkpointing_enable()``."""
 _CHANGES = regex(r"to|->|→|[到成为至]", re.IGNORECASE)
+_CHANGES_TO = regex(r"(?:to|成|为|到)\s?$", re.IGNORECASE)
+_LAST_PART = regex("[,，、]")
+_NAME_REACH = 12
 _WORDY = ("text", "any", "dtype", "attention", "enum")
 
 
@@ -96,13 +106,6 @@ class Stated:
     key: str = ""
     changed: bool = False
     works: bool = False
-
-
-class _Clause(NamedTuple):
-    start: int
-    end: int
-    carried: bool  # hedged or past by the clause before
-    works: bool
 
 
 class _Mention(NamedTuple):
@@ -136,7 +139,8 @@ def in_effect(stated: Sequence[Stated], run: RunConfig) -> Mapping[str, Setting]
         if (written := run.settings.get(name)) is None or written.is_default:
             source = f"said: {' '.join(one.span.text.split())}"
             said.setdefault(
-                name, Setting(name=name, value=one.value, option=None, source=source, key=one.key or name, span=one.span)
+                name,
+                Setting(name=name, value=one.value, option=None, source=source, key=one.key or name, span=one.span),
             )
     return {**run.settings, **said}
 
@@ -147,7 +151,8 @@ def named(text: str) -> tuple[str, ...]:
     for match in _names().find(text):
         if _is_whole(text, match):
             for role in _roles()[match.concept]:
-                if role.kind not in ("counted", "no_settings") and _fits(role, text):
+                needed = not role.needs or re.search(role.needs, text, re.IGNORECASE)
+                if role.kind not in ("counted", "no_settings") and needed:
                     found += [pair.partition("=")[0] for pair in role.target.split(" ")]
     return tuple(dict.fromkeys("warmup_ratio" if name == "warmup" else name for name in found))
 
@@ -162,70 +167,58 @@ def _chosen(values: Sequence[Stated]) -> Stated | None:
 def _stated(piece: Piece) -> Iterator[Stated]:
     text = piece.text[:MAX_CHARACTERS]
     matches = [match for match in _names().find(text) if _is_whole(text, match)]
-    before: str = ""
-    for sentence in _SENTENCE.finditer(text):
-        if not sentence[0].strip():
-            continue
-        inside = [match for match in matches if sentence.start() <= match.start < sentence.end()]
-        clauses = _clauses(text, *sentence.span())
-        mentions = sorted(
-            (*_valued(text, sentence, inside, before), *_turned(text, clauses, inside), *_chosen_words(text, sentence, inside), *_every(text, clauses)),
-            key=lambda mention: mention.start,
+    before = ""
+    for start, end, clauses in sentences(text):
+        sentence = text[start:end]
+        inside = [
+            (match, role)
+            for match in matches
+            if start <= match.start < end
+            for role in _roles()[match.concept]
+            if not role.needs or re.search(role.needs, sentence, re.IGNORECASE)
+        ]
+        mentions = (
+            *_valued(text, (start, end), inside, before),
+            *_turned(text, clauses, inside),
+            *_worded(text, start, inside),
+            *_every(text, clauses),
         )
-        numbers = [role.target for match in inside for role in _roles()[match.concept] if role.kind == "numbers"]
+        numbers = [role.target for _, role in inside if role.kind == "numbers"]
         before = numbers[-1] if numbers else ""
-        for mention in mentions:
-            clause = next(clause for clause in reversed(clauses) if clause.start <= mention.start)
-            if not _is_hedged(text, clause, mention) and not (clause.works and isinstance(mention.value, bool | str)):
-                span = piece.span(mention.start, mention.end)
+        for mention in sorted(mentions, key=lambda mention: mention.start):
+            clause = clause_at(clauses, mention.start)
+            in_effect = not clause.is_hedged(text, mention.start, changed=mention.changed)
+            if in_effect and not (clause.works and isinstance(mention.value, bool | str)):
                 yield Stated(
-                    name=mention.name, value=mention.value, span=span, key=mention.key, changed=mention.changed, works=clause.works
+                    name=mention.name,
+                    value=mention.value,
+                    span=piece.span(mention.start, mention.end),
+                    key=mention.key,
+                    changed=mention.changed,
+                    works=clause.works,
                 )
 
 
-def _is_hedged(text: str, clause: _Clause, mention: _Mention) -> bool:
-    before = text[clause.start : mention.start]
-    if clause.carried or _MOOD["compared"].search(before) or (_MOOD["past"].search(before) and not mention.changed):
-        return True
-    return _MOOD["hedged"].search(before + text[mention.start : clause.end]) is not None and (
-        _MOOD["hedged"].search(before) is not None or text[clause.end - 1 : clause.end] in "?？"
-    )
-
-
-def _clauses(text: str, start: int, end: int) -> list[_Clause]:
-    """The clauses of a sentence; a hedge or a past holds until one speaks of now."""
-    breaks = [start, *(match.end() for match in _CLAUSE.finditer(text, start, end)), end]
-    clauses, carried = [], False
-    for first, last in zip(breaks, breaks[1:], strict=False):
-        part = text[first:last]
-        carried = carried and _MOOD["present"].search(part) is None
-        works = _MOOD["works"].search(part) is not None and _MOOD["works_not"].search(part) is None
-        clauses.append(_Clause(first, last, carried, works))
-        carried = carried or _MOOD["past"].search(part) is not None or _MOOD["hedged"].search(part) is not None
-    return clauses
-
-
-def _valued(text: str, sentence: re.Match[str], matches: Sequence[Match], before: str) -> Iterator[_Mention]:
+def _valued(
+    text: str, place: tuple[int, int], inside: Sequence[tuple[Match, _Role]], before: str
+) -> Iterator[_Mention]:
     """A name with a value behind it or, of what is counted, before it; and a further value of the name before."""
-    end = 0
-    for match in matches:
-        for role in _roles()[match.concept]:
-            if not _fits(role, sentence[0]):
-                continue
-            if role.kind == "counted" and (count := _COUNT.search(text, sentence.start(), match.start)) is not None:
-                value = int(count["number"]) if count["number"] else _COUNTS[count["word"].lower()]
-                yield _Mention(role.target, value, count.start(), match.end)
-            elif role.kind in ("numbers", "option"):
-                found = _with_value(text, match, role)
-                if found is not None:
-                    yield found
-                    before, end = found.name, found.end
-                elif role.kind == "numbers":
-                    before, end = role.target, match.end
-    for more in _ONCE_MORE.finditer(text, max(end, sentence.start()), sentence.end()) if before else ():
-        if not any(match.end <= more.start() + 12 and match.end > more.start() - 12 and match.start >= end for match in matches):
-            if value := _number(_spec(before), more["number"]):
-                yield _Mention(before, value, *more.span(), changed=True)
+    start, end = place
+    for match, role in inside:
+        if role.kind == "counted" and (count := _COUNT.search(text, place[0], match.start)) is not None:
+            value = int(count["number"]) if count["number"] else _COUNTS[count["word"].lower()]
+            yield _Mention(role.target, value, count.start(), match.end)
+        elif role.kind in ("numbers", "option"):
+            found = _with_value(text, match, role)
+            if found is not None:
+                yield found
+                before, start = found.name, found.end
+            elif role.kind == "numbers":
+                before, start = role.target, match.end
+    for more in _ONCE_MORE.finditer(text, start, end) if before else ():
+        named = any(abs(match.end - more.start()) <= _NAME_REACH and match.start >= start for match, _ in inside)
+        if not named and (again := _number(_spec(before), more["number"])):
+            yield _Mention(before, again, *more.span(), changed=True)
 
 
 def _with_value(text: str, match: Match, role: _Role) -> _Mention | None:
@@ -238,7 +231,11 @@ def _with_value(text: str, match: Match, role: _Role) -> _Mention | None:
         if name == "warmup":
             name = "warmup_ratio" if found["percent"] or float(number) < 1 else "warmup_steps"
         value = _number(specs()[name], number)
-        if value is None or (found["percent"] and not name.endswith("ratio")) or (name == "learning_rate" and not value):
+        if (
+            value is None
+            or (found["percent"] and not name.endswith("ratio"))
+            or (name == "learning_rate" and not value)
+        ):
             return None
         value = round(float(number) / 100, 6) if found["percent"] else value
         changed = _CHANGES.search(text, match.end, found.start("number")) is not None
@@ -247,7 +244,9 @@ def _with_value(text: str, match: Match, role: _Role) -> _Mention | None:
         return None
     word = found["word"].rstrip(".-")
     link = text[match.end : found.start("word")].strip("\"'` ")
-    tied = link in ("=", ":", "：") or (link in ("", "is", "是", "用") and ("_" in word or word.lower() in ("auto", "none")))
+    tied = link in ("=", ":", "：") or (
+        link in ("", "is", "是", "用") and ("_" in word or word.lower() in ("auto", "none"))
+    )
     if not tied or word.lower() in ("true", "false") or word.endswith(".py"):
         return None
     return _Mention(spec.name, normalise(spec.kind, "", word), match.start, found.start("word") + len(word), key)
@@ -260,33 +259,31 @@ def _number(spec: Spec | None, text: str) -> int | float | None:
     return None if spec is not None and spec.kind == "int" and isinstance(value, float) else value
 
 
-def _turned(text: str, clauses: Sequence[_Clause], matches: Sequence[Match]) -> Iterator[_Mention]:
+def _turned(text: str, clauses: Sequence[Clause], inside: Sequence[tuple[Match, _Role]]) -> Iterator[_Mention]:
     """Switches with what turns them: a word behind, the nearest one before, or a list in which each stands alone."""
     last: bool | None = None
-    for match in matches:
-        clause = next(clause for clause in reversed(clauses) if clause.start <= match.start)
-        for role in _roles()[match.concept]:
-            spec = _spec(role.target)
-            if not (role.kind == "switches" or (role.kind == "option" and spec is not None and spec.kind == "flag")):
-                continue
-            state, end = _state(text, clause, match, last)
-            if state is not None:
-                name, _, value = role.target.partition("=")
-                if state or not value:
-                    key = match.text if "_" in match.text else ""
-                    yield _Mention(name, value or state, match.start, end, key)
-                last = state
+    for match, role in inside:
+        spec = _spec(role.target)
+        if not (role.kind == "switches" or (role.kind == "option" and spec is not None and spec.kind == "flag")):
+            continue
+        state, end = _state(text, clause_at(clauses, match.start), match, last)
+        if state is None:
+            continue
+        last = state
+        name, _, value = role.target.partition("=")
+        if state or not value:
+            yield _Mention(name, value or state, match.start, end, match.text if "_" in match.text else "")
 
 
-def _state(text: str, clause: _Clause, match: Match, last: bool | None) -> tuple[bool | None, int]:
+def _state(text: str, clause: Clause, match: Match, last: bool | None) -> tuple[bool | None, int]:
     if text.startswith(_CALLED, match.end):
         return True, match.end
     behind = _STATE.match(text, match.end, clause.end)
     if behind is not None:
         return behind["on"] is not None, behind.end()
     before = text[clause.start : match.start]
-    cues = [(cue.end(), False) for cue in _MOOD["off"].finditer(before) if len(before) - cue.end() <= _OFF_REACH]
-    cues += [(cue.end(), True) for cue in _MOOD["on"].finditer(before) if len(before) - cue.end() <= _ON_REACH]
+    cues = [(cue.end(), False) for cue in MOOD["off"].finditer(before) if len(before) - cue.end() <= _OFF_REACH]
+    cues += [(cue.end(), True) for cue in MOOD["on"].finditer(before) if len(before) - cue.end() <= _ON_REACH]
     if cues:
         return max(cues, key=lambda cue: (cue[0], not cue[1]))[1], match.end
     if _PLUS.match(text, match.end):
@@ -295,32 +292,26 @@ def _state(text: str, clause: _Clause, match: Match, last: bool | None) -> tuple
     return (last if last is not None else True) if alone and clause.start else None, match.end
 
 
-def _chosen_words(text: str, sentence: re.Match[str], matches: Sequence[Match]) -> Iterator[_Mention]:
+def _worded(text: str, start: int, inside: Sequence[tuple[Match, _Role]]) -> Iterator[_Mention]:
     """Words that are values themselves, unless they are denied."""
-    for match in matches:
-        for role in _roles()[match.concept]:
-            if role.kind != "choices" or not _fits(role, sentence[0]):
-                continue
-            before = text[max(sentence.start(), match.start - _OFF_REACH) : match.start]
-            if _MOOD["off"].search(re.split(r"[,，、]", before)[-1]):
-                continue
-            changed = re.search(r"(?:to|成|为|到)\s?$", before) is not None
+    for match, role in inside:
+        before = text[max(start, match.start - _OFF_REACH) : match.start]
+        if role.kind == "choices" and MOOD["off"].search(_LAST_PART.split(before)[-1]) is None:
+            changed = _CHANGES_TO.search(before) is not None
             for pair in role.target.split(" "):
                 name, _, value = pair.partition("=")
                 yield _Mention(name, normalise(specs()[name].kind, "", value), match.start, match.end, changed=changed)
 
 
-def _every(text: str, clauses: Sequence[_Clause]) -> Iterator[_Mention]:
+def _every(text: str, clauses: Sequence[Clause]) -> Iterator[_Mention]:
     for clause in clauses:
         for steps in _STEPS.finditer(text, clause.start, clause.end):
             verbs = list(_EVERY.finditer(text, clause.start, clause.end))
             if verbs:
-                verb = min(verbs, key=lambda verb: min(abs(verb.start() - steps.end()), abs(steps.start() - verb.end())))
+                verb = min(
+                    verbs, key=lambda verb: min(abs(verb.start() - steps.end()), abs(steps.start() - verb.end()))
+                )
                 yield _Mention(str(verb.lastgroup), int(steps["en"] or steps["zh"]), *steps.span())
-
-
-def _fits(role: _Role, sentence: str) -> bool:
-    return not role.needs or re.search(role.needs, sentence, re.IGNORECASE) is not None
 
 
 def _is_whole(text: str, match: Match) -> bool:

@@ -67,7 +67,9 @@ def measured(*, blind: bool) -> dict[str, Score]:
                 score.right += len(want & got)
                 score.wrong += len(got - want)
                 score.missed += len(want - got)
-                score.misses += [f"{label['id']} {s} {p}" for s, ps in (("-", want - got), ("+", got - want)) for p in ps]
+                score.misses += [
+                    f"{label['id']} {s} {p}" for s, ps in (("-", want - got), ("+", got - want)) for p in ps
+                ]
     return scores
 
 
@@ -96,7 +98,9 @@ def _found(evidence: Evidence, label: Mapping[str, Any]) -> dict[str, Pairs]:
         "settings": {(name, value) for name, value in stated.items() if name not in left and name not in _DEVICES},
         "versions": {*versions.items(), *good.items()},
         "devices": {(n, str(v).lower() if n == "gpu" else v) for n, v in devices.items() if v and n not in left},
-        "tried": {(name, helped) for name, helped in tried if f"tried:{name}" not in left and (known or helped is False)},
+        "tried": {
+            (name, helped) for name, helped in tried if f"tried:{name}" not in left and (known or helped is False)
+        },
     }
 
 

@@ -1,0 +1,59 @@
+"""The clauses of what a user writes, and whether what one says is so: not asked, advised, planned, compared or past."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from trainmedic.kb.data_files import load_table
+from trainmedic.kb.lazy import regex
+
+MOOD = {
+    name: regex("|".join(patterns), re.IGNORECASE)
+    for name, patterns in load_table("parse/data/said.toml")["mood"].items()
+}
+_SENTENCE = regex(r"[^.;!?。；！？\n]*(?:\.(?!\s|$)[^.;!?。；！？\n]*)*[?？]?")
+_CLAUSE = regex(r"[,，](?![0-9])|(?<![a-z])(?:but|while|whereas|although)(?![a-z])|但是?|不过|而(?!且)", re.IGNORECASE)
+
+
+class Clause(NamedTuple):
+    """``text[start:end]``. ``carried``: a clause before it that is hedged or past still holds. ``works``: it says that the
+    run works so."""
+
+    start: int
+    end: int
+    carried: bool
+    works: bool
+
+    def is_hedged(self, text: str, at: int, *, changed: bool = False) -> bool:
+        """Whether what stands at ``at`` is not so, or no longer. What something was changed from is not what it is."""
+        before = text[self.start : at]
+        if self.carried or MOOD["compared"].search(before) or (MOOD["past"].search(before) and not changed):
+            return True
+        asked = text[self.end - 1 : self.end] in ("?", "？") and MOOD["hedged"].search(text, self.start, self.end)
+        return bool(asked) or MOOD["hedged"].search(before) is not None
+
+
+def sentences(text: str) -> Iterator[tuple[int, int, Sequence[Clause]]]:
+    """The sentences that say anything, with their clauses."""
+    for match in _SENTENCE.finditer(text):
+        if match[0].strip():
+            yield *match.span(), _clauses(text, *match.span())
+
+
+def clause_at(clauses: Sequence[Clause], at: int) -> Clause:
+    return next(clause for clause in reversed(clauses) if clause.start <= at)
+
+
+def _clauses(text: str, start: int, end: int) -> list[Clause]:
+    """A hedge or a past holds until a clause speaks of now."""
+    breaks = [start, *(match.end() for match in _CLAUSE.finditer(text, start, end)), end]
+    clauses, carried = [], False
+    for first, last in zip(breaks, breaks[1:], strict=False):
+        part = text[first:last]
+        carried = carried and MOOD["present"].search(part) is None
+        works = MOOD["works"].search(part) is not None and MOOD["works_not"].search(part) is None
+        clauses.append(Clause(first, last, carried, works))
+        carried = carried or MOOD["past"].search(part) is not None or MOOD["hedged"].search(part) is not None
+    return clauses
