@@ -13,6 +13,9 @@ MOOD = {
     name: regex("|".join(patterns), re.IGNORECASE)
     for name, patterns in load_table("parse/data/said.toml")["mood"].items()
 }
+OUTCOMES = {
+    name: regex("|".join(load_table("parse/data/remedies.toml")[name]), re.IGNORECASE) for name in ("failed", "helped")
+}
 _SENTENCE = regex(r"[^.;!?。；！？\n]*(?:\.(?!\s|$)[^.;!?。；！？\n]*)*[?？]?")
 _CLAUSE = regex(r"[,，](?![0-9])|(?<![a-z])(?:but|while|whereas|although)(?![a-z])|但是?|不过|而(?!且)", re.IGNORECASE)
 
@@ -40,6 +43,15 @@ def sentences(text: str) -> Iterator[tuple[int, int, Sequence[Clause]]]:
     for match in _SENTENCE.finditer(text):
         if match[0].strip():
             yield *match.span(), _clauses(text, *match.span())
+
+
+def tried_in_vain(text: str, start: int, end: int) -> bool:
+    """Whether the sentence of what was done in ``text[start:end]`` says afterwards that it did not help."""
+    for first, last, clauses in sentences(text):
+        if first <= start < last:
+            in_effect = not clause_at(clauses, start).is_hedged(text, start, changed=True)
+            return in_effect and OUTCOMES["failed"].search(text, end, last) is not None
+    return False
 
 
 def clause_at(clauses: Sequence[Clause], at: int) -> Clause:
