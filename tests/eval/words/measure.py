@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trainmedic.kb.frameworks.canonical import SETTINGS
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.parse.pipeline import parse
 
@@ -22,6 +23,8 @@ FOLDER = Path(__file__).parent
 KINDS = ("settings", "versions", "devices", "tried")
 _DEVICES = ("num_processes", "num_gpus", "num_nodes")
 _NO_VALUES = ("model", "dataset", "deepspeed", "fsdp", "use_peft")
+_SAME = {"global_batch": "micro_batch", "warmup_steps": "warmup_ratio"}
+"""Remedies do not say which."""
 Pairs = set[tuple[str, Any]]
 
 
@@ -80,7 +83,7 @@ def _labelled(label: Mapping[str, Any]) -> dict[str, Pairs]:
         "settings": settings,
         "versions": set(label.get("versions", {}).items()) | good,
         "devices": {(name, label[name]) for name in ("gpu", "gpus", "nodes") if name in label},
-        "tried": {(name, helped) for name, helped in label.get("tried", ())},
+        "tried": {(name, helped) for name, helped in label.get("tried", ()) if name in SETTINGS and name not in _NO_VALUES},
     }
 
 
@@ -93,7 +96,7 @@ def _found(evidence: Evidence, label: Mapping[str, Any]) -> dict[str, Pairs]:
     gpu = evidence.versions.get("gpu")
     devices = {"gpus": stated.get("num_processes"), "nodes": stated.get("num_nodes"), "gpu": gpu.exact if gpu else None}
     tried = {(name, remedy.helped) for remedy in evidence.remedies for name in remedy.settings}
-    known = {name for name, _ in label.get("tried", ())}
+    known = label.get("tried")
     return {
         "settings": {(name, value) for name, value in stated.items() if name not in left and name not in _DEVICES},
         "versions": {*versions.items(), *good.items()},
