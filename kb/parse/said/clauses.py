@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from trainmedic.kb.data_files import load_table
@@ -21,8 +22,8 @@ _CLAUSE = regex(r"[,，](?![0-9])|(?<![a-z])(?:but|while|whereas|although)(?![a-
 
 
 class Clause(NamedTuple):
-    """``text[start:end]``. ``carried``: a clause before it that is hedged or past still holds. ``works``: it says that the
-    run works so."""
+    """``text[start:end]``. ``carried``: it is hedged or past since a clause before. ``works``: it says that the run
+    works so."""
 
     start: int
     end: int
@@ -62,7 +63,7 @@ def _clauses(text: str, start: int, end: int) -> list[Clause]:
     """A hedge or a past holds until a clause speaks of now."""
     breaks = [start, *(match.end() for match in _CLAUSE.finditer(text, start, end)), end]
     clauses, carried = [], False
-    for first, last in zip(breaks, breaks[1:], strict=False):
+    for first, last in pairwise(breaks):
         part = text[first:last]
         carried = carried and MOOD["present"].search(part) is None
         works = MOOD["works"].search(part) is not None and MOOD["works_not"].search(part) is None

@@ -15,23 +15,24 @@ from trainmedic.kb.parse.said.clauses import clause_at, sentences
 from trainmedic.kb.parse.source import Piece
 
 _NAME = (
-    r"(?:l40s|a10g|[abhlv]\d{2,3}|g[bh][123]00|[345]0[5-9]0(?: ?(?:ti|d))?|20[678]0(?: ?ti)?|a[2456]000|910[bc]\d?|mi\d{3}x?|t4"
-    r"|p100|titan rtx)"
+    r"(?:l40s|a10g|[abhlv]\d{2,3}|g[bh][123]00|[345]0[5-9]0(?: ?(?:ti|d))?|20[678]0(?: ?ti)?|a[2456]000"
+    r"|910[bc]\d?|mi\d{3}x?|t4|p100|titan rtx)"
 )
 _CARD = rf"(?:(?:nvidia |tesla |rtx ?|ascend ?|geforce ){{0,2}}{_NAME}|npus?|gpus?|卡)"
 _MEMORY = r"(?:[ -]?(?:sxm|pcie|nvl)?[ -]?\d{2,3} ?gi?b?)?"
-_ZH = {"一": 1, "单": 1, "两": 2, "双": 2, "二": 2, "三": 3, "四": 4, "八": 8}
-_WORDS_FOR = {"one": 1, "two": 2, "three": 3, "four": 4, "eight": 8}
+_NUMBERS = {"一": 1, "单": 1, "两": 2, "双": 2, "二": 2, "三": 3, "四": 4, "八": 8}
+_NUMBERS |= {"one": 1, "single": 1, "two": 2, "three": 3, "four": 4, "eight": 8}
 _DIGITS = r"[0-9]{1,4}"
 _COUNT = rf"(?:{_DIGITS}|(?:two|three|four|eight)(?![a-z])|[单双一两二三四八])"
 _TIMES = r"(?:[x×*]|张|块|个|卡)"
 _NODES = r"(?:nodes?|machines?|台机器|台服务器|个?节点|机(?![器械会制]))"
 _EACH = r"(?:x|×|\*|with|of|,|，|每(?:机|台机器|台|节点))"
 _SAID = regex(
-    rf"(?<![a-z0-9_.*-])(?P<nodes>{_COUNT}|one|single)[ -]?{_NODES}[ ,，]{{0,2}}{_EACH}? ?(?P<per>{_COUNT})(?: ?{_TIMES})?"
-    rf" ?(?:{_CARD}s?|张|块)?(?![\w.]*\d)"
+    rf"(?<![a-z0-9_.*-])(?P<nodes>{_COUNT}|one|single)[ -]?{_NODES}[ ,，]{{0,2}}{_EACH}? ?(?P<per>{_COUNT})"
+    rf"(?: ?{_TIMES})? ?(?:{_CARD}s?|张|块)?(?![\w.]*\d)"
     rf"|(?<![a-z0-9_.*-])(?P<by>{_DIGITS}) ?[x×*] ?(?P<each>{_DIGITS}) ?(?:[x×*] ?)?{_NAME}s?(?![a-z0-9_])"
-    rf"|(?<![a-z0-9_.*-])(?P<gpus>{_COUNT}) ?(?:{_TIMES} ?)?(?:\d{{2,3}} ?gb? )?(?:{_CARD}s?(?![a-z0-9_])|cards?(?![a-z]))"
+    rf"|(?<![a-z0-9_.*-])(?P<gpus>{_COUNT}) ?(?:{_TIMES} ?)?(?:\d{{2,3}} ?gb? )?"
+    rf"(?:{_CARD}s?(?![a-z0-9_])|cards?(?![a-z]))"
     rf"|(?<![a-z0-9_.-]){_NAME}{_MEMORY} ?[x×*] ?(?P<behind>{_DIGITS})(?![\w.]*\d)"
     rf"|(?<![a-z])(?:single|one)[ -](?:\d{{2,3}} ?gb )?(?P<single>gpu|card|(?:rtx )?{_NAME})(?![a-z0-9_])"
     rf"|(?<![a-z0-9_.*-])(?P<only>{_COUNT}|one|single)[ -]?{_NODES}"
@@ -132,4 +133,4 @@ def _setting(name: str, count: DeviceCount) -> Setting:
 def _number(text: str | None) -> int | None:
     if text is None:
         return None
-    return int(text) if text.isdigit() and text.isascii() else _WORDS_FOR.get(text, _ZH.get(text, 1 if text == "single" else 0))
+    return int(text) if text.isdigit() and text.isascii() else _NUMBERS.get(text, 0)

@@ -99,7 +99,9 @@ _MORE = regex(
     rf"|也)?[vV]?(?P<version>{VERSION})(?![A-Za-z0-9_%])(?!\.[0-9])"
 )
 _MINE = regex(
-    rf"(?:(?<![a-z])i (?:have|use|run|am on)|我(?:装|用)?的是|我这边是) ?v?(?P<version>(?=[0-9]+\.[0-9]){VERSION})(?![\w%])", re.IGNORECASE
+    r"(?:(?<![a-z])i (?:have|use|run|am on)|我(?:装|用)?的是|我这边是) ?v?"
+    rf"(?P<version>(?=[0-9]+\.[0-9]){VERSION})(?![\w%])",
+    re.IGNORECASE,
 )
 """The version that is installed, behind one that is required."""
 _NEAR = 60

@@ -12,6 +12,7 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Remedy
 from trainmedic.kb.parse.said.clauses import OUTCOMES, Clause, clause_at, sentences
 from trainmedic.kb.parse.said.settings import named
+from trainmedic.kb.parse.said.settings import read as read_settings
 from trainmedic.kb.parse.source import Piece
 
 _TABLE = load_table("parse/data/remedies.toml")
@@ -57,7 +58,9 @@ def _remedies(piece: Piece) -> Iterator[Remedy]:
         if settings or concepts or match["tried"] is not None:
             start += len(text[start:end]) - len(text[start:end].lstrip())
             span = piece.span(start, start + len(text[start:end].rstrip()))
-            yield Remedy(text=span.text, span=span, settings=settings, concepts=concepts, helped=helped)
+            given = {one.name: one.value for one in read_settings(piece.cut(start, end))}
+            values = tuple((name, given[name]) for name in settings if name in given)
+            yield Remedy(text=span.text, span=span, settings=settings, concepts=concepts, helped=helped, values=values)
 
 
 def _outcome(text: str, start: int, end: int) -> bool | None:
@@ -67,9 +70,7 @@ def _outcome(text: str, start: int, end: int) -> bool | None:
     return True if OUTCOMES["helped"].search(text, start, end) else None
 
 
-def _subjects(
-    text: str, clauses: Sequence[Clause], match: re.Match[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _subjects(text: str, clauses: Sequence[Clause], match: re.Match[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the clause with the remedy names, and those behind it; if it names nothing, the one before."""
     at = clauses.index(clause_at(clauses, match.start()))
     for first in dict.fromkeys((at, max(0, at - 1))):

@@ -1,8 +1,8 @@
 """Settings that sentences state: "8 cards, bs 4, lr from 2e-4 to 2e-5, packing off", "学习率 1e-5，没开梯度检查点".
 
-A name (of an option, or one people use), a link of words, and a value; a switch and a word that turns it; or a word that is
-a value itself. Whether the value is in effect is decided by its clause: what is asked, advised, supposed, denied, or said
-of an earlier run is no fact, and of several values the one that the run was changed to, or fails with, counts.
+A name (of an option, or one people use), a link of words, and a value; a switch and a word that turns it; or a word that
+is a value itself. Whether the value is in effect is decided by its clause: what is asked, advised, supposed, denied, or
+said of an earlier run is no fact. Of several values the one that the run was changed to, or fails with, counts.
 """
 
 from __future__ import annotations
@@ -35,41 +35,42 @@ MAX_CHARACTERS = 20_000
 """A longer text is pasted; people state settings in few words."""
 _NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{1,8})?|\.[0-9]{1,8})(?:e[-+]?[0-9]{1,3})?"
 _BLANK = r"[\s`'\"*(（:：=]"
-_TO_ZH = "(?:设置?|改|换|调整?|调[小大低高]|降低?|减小?|升|提高|提|加大?|增[大加]|开)?(?:到|成|为|至)|设置?的?|改|换|调|开|用的?|取|给"
+_TO_ZH = (
+    "(?:设置?|改|换|调整?|调[小大低高]|降低?|减小?|升|提高|提|加大?|增[大加]|开)?(?:到|成|为|至)"
+    "|设置?的?|改|换|调|开|用的?|取|给"
+)
 _LINK = (
-    rf"{_BLANK}{{0,4}}(?:(?:is|are|was|were|of|to|at|as|set|size|value|now|only|still|down|up|kept|fixed|unchanged|保持|固定|大小|的?值|只能|只|现在|已经|都|也|是|"
+    rf"{_BLANK}{{0,4}}(?:(?:is|are|was|were|of|to|at|as|set|size|value|now|only|still|down|up|kept|fixed|unchanged"
+    r"|保持|固定|大小|的?值|只能|只|现在|已经|都|也|是|"
     rf"{_TO_ZH}|了|有){_BLANK}{{0,3}}){{0,5}}"
 )
 _MOVED = rf"\s{{0,2}}(?:to|->|→|=>|{_TO_ZH})(?:了)?\s{{0,2}}"
 _END = r"(?![A-Za-z0-9_]|\.[0-9]|\s?%|[/~–-][0-9]|\s?[kK](?![a-z]))"
 _VALUE = regex(
-    rf"(?P<link>{_LINK})(?:(?:from|从|由)\s{{0,2}})?(?:{_NUMBER}{_MOVED})?(?P<number>{_NUMBER})(?:(?P<percent>\s?%)|{_END})"
-    rf"(?!\s?(?:,|，|、|/|or|and|和|或)\s?{_NUMBER}(?![.\w]*\s?[\w×*]))",
+    rf"(?P<link>{_LINK})(?:(?:from|从|由)\s{{0,2}})?(?:{_NUMBER}{_MOVED})?(?P<number>{_NUMBER})"
+    rf"(?:(?P<percent>\s?%)|{_END})(?!\s?(?:,|，|、|/|or|and|和|或)\s?{_NUMBER}(?![.\w]*\s?[\w×*]))",
     re.IGNORECASE,
 )
 _FIRST = regex(rf"(?:(?:from|从|由)\s{{0,2}}){_NUMBER}{_MOVED}$|{_NUMBER}{_MOVED}$", re.IGNORECASE)
 _WORD = regex(rf"{_LINK}(?P<word>[A-Za-z][A-Za-z0-9_.-]{{1,40}})(?![A-Za-z0-9_/])", re.IGNORECASE)
 _ONCE_MORE = regex(
-    rf"(?P<link>(?:(?:set|setting|changed|changing|lowered|raised|reduced|increased) it to|(?:then|now|later)(?: to| with)?|"
+    r"(?P<link>(?:(?:set|setting|changed|changing|lowered|raised|reduced|increased) it to"
+    r"|(?:then|now|later)(?: to| with)?|"
     rf"(?:然后|后来|再|又|现在)?(?:设置?|改|换|调|降低?|升|提高|加)(?:成|为|到))\s{{0,2}})(?P<number>{_NUMBER}){_END}",
     re.IGNORECASE,
 )
 _COUNT = regex(
-    r"(?<!first )(?<!last )(?<!every )(?<![\w.前第每后])(?:(?P<number>[0-9]{1,6})|(?P<word>one|two|three|four|a single|[一两二三四五]))[\s-]?$",
+    r"(?<!first )(?<!last )(?<!every )(?<![\w.前第每后])(?:(?P<number>[0-9]{1,6})"
+    r"|(?P<word>one|two|three|four|a single|[一两二三四五]))[\s-]?$",
     re.IGNORECASE,
 )
-_COUNTS = {
-    "one": 1,
-    "a single": 1,
-    "two": 2,
-    "three": 3,
-    "four": 4,
-    **dict(zip("一二三四五", range(1, 6), strict=True)),
-    "两": 2,
-}
+_COUNTS = {"one": 1, "a single": 1, "two": 2, "three": 3, "four": 4}
+_COUNTS |= {"一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5}
 _STATE = regex(
-    r"[\s`'\"*(（=:：]{0,4}(?:from (?:true|false|on|off) to |(?:is|are|was|be|been|has|set|to|already|still|已经?|都|也|一直|显示|是|设为|从 ?(?:true|false) ?改[成为])"
-    r"[\s`=:：]{0,2}){0,4}(?:(?P<on>on|enabled|true|active|开着的?|开了|开启|已开|打开)|(?P<off>off|disabled|false|关着|关了|关掉|没开|没用|关闭))(?![a-z])",
+    r"[\s`'\"*(（=:：]{0,4}(?:from (?:true|false|on|off) to |(?:is|are|was|be|been|has|set|to|already|still|已经?|都|也|一直"
+    r"|显示|是|设为|从 ?(?:true|false) ?改[成为])[\s`=:：]{0,2}){0,4}"
+    r"(?:(?P<on>on|enabled|true|active|开着的?|开了|开启|已开|打开)"
+    r"|(?P<off>off|disabled|false|关着|关了|关掉|没开|没用|关闭))(?![a-z])",
     re.IGNORECASE,
 )
 _PLUS = regex(r"\s?[+＋]")

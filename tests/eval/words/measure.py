@@ -1,8 +1,8 @@
 """Precision and recall of what is read from first messages: ``python -m tests.eval.words.measure [--misses]``.
 
-``incidents.jsonl`` labels questions of ``../outside/tuning.jsonl`` in both languages; ``messages.jsonl`` holds texts in our
-own words after public threads. A label under ``open`` is left to taste and counts for nothing. Half of the ids are blind:
-only their totals are printed.
+``incidents.jsonl`` labels questions of ``../outside/tuning.jsonl`` in both languages; ``messages.jsonl`` holds texts in
+our own words after public threads. A label under ``open`` is left to taste and counts for nothing. Half of the ids are
+blind: only their totals are printed.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ def _labelled(label: Mapping[str, Any]) -> dict[str, Pairs]:
         "settings": settings,
         "versions": set(label.get("versions", {}).items()) | good,
         "devices": {(name, label[name]) for name in ("gpu", "gpus", "nodes") if name in label},
-        "tried": {(name, helped) for name, helped in label.get("tried", ()) if name in SETTINGS and name not in _NO_VALUES},
+        "tried": {
+            (name, helped) for name, helped in label.get("tried", ()) if name in SETTINGS and name not in _NO_VALUES
+        },
     }
 
 
@@ -111,9 +113,11 @@ def main(arguments: list[str]) -> None:
     for blind in (False, True):
         for kind, score in measured(blind=blind).items():
             counts = f"{score.right} right, {score.wrong} wrong, {score.missed} missed"
-            print(f"{'blind' if blind else 'tune':5} {kind:9} {score.precision:.3f} {score.recall:.3f}  {counts}")
+            sys.stdout.write(
+                f"{'blind' if blind else 'tune':5} {kind:9} {score.precision:.3f} {score.recall:.3f}  {counts}\n"
+            )
             if "--misses" in arguments and not blind:
-                print(*score.misses, sep="\n")
+                sys.stdout.writelines(f"{miss}\n" for miss in score.misses)
 
 
 if __name__ == "__main__":
