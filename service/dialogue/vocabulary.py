@@ -9,6 +9,7 @@ from typing import Any
 
 from trainmedic.kb.data_files import load_yaml
 from trainmedic.kb.lazy import regex
+from trainmedic.kb.parse.said.settings import terms
 
 _PART = regex(r"\{([a-z_]+)\}")
 _GROUP = regex(r"(?<!\\)\((?!\?)")
@@ -29,12 +30,19 @@ def phrases(*entries: str) -> re.Pattern[str]:
 def wordings(table: str, suffix: str = "") -> Mapping[str, re.Pattern[str]]:
     """For each name of a table the pattern of its wordings with ``suffix`` behind them, in the order of the file.
 
-    A wording may touch a Chinese character or an underscore, but no other letter or digit.
+    A wording may touch a Chinese character or an underscore, but no other letter or digit. ``numbers`` are called as
+    the readers of first messages know them, and are no parts of longer names.
     """
     end = suffix or "(?![A-Za-z0-9])"
+    if table == "numbers":
+        worded = {name: map(_name, sorted(listed, key=len, reverse=True)) for name, listed in terms(table).items()}
+        return {
+            name: re.compile(f"(?<![A-Za-z0-9_])(?:{'|'.join(listed)}){end}", re.IGNORECASE)
+            for name, listed in worded.items()
+        }
     return {
-        name: re.compile(f"(?<![A-Za-z0-9])(?:{'|'.join(map(_fragment, terms))}){end}", re.IGNORECASE)
-        for name, terms in _data()["wordings"][table].items()
+        name: re.compile(f"(?<![A-Za-z0-9])(?:{'|'.join(map(_fragment, listed))}){end}", re.IGNORECASE)
+        for name, listed in _data()["wordings"][table].items()
     }
 
 
@@ -47,6 +55,11 @@ def switches() -> frozenset[str]:
 @cache
 def _data() -> Mapping[str, Any]:
     return load_yaml("trainmedic.service.dialogue", "vocabulary.yaml")
+
+
+def _name(term: str) -> str:
+    """A name as a pattern: written apart, together or with hyphens, and in the plural."""
+    return re.escape(term).replace(r"\ ", "[-_ ]?") + ("s?" if term.isascii() else "")
 
 
 def _fragment(phrase: str) -> str:

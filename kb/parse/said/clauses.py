@@ -20,6 +20,9 @@ OUTCOMES = {
 _SENTENCE = regex(r"[^.;!?。；！？\n]*(?:\.(?!\s|$)[^.;!?。；！？\n]*)*[?？]?")
 _CLAUSE = regex(r"[,，](?![0-9])|(?<![a-z])(?:but|while|whereas|although)(?![a-z])|但是?|不过|而(?!且)", re.IGNORECASE)
 
+_SHORT = 40
+"""Characters of a question that only supposes something: "and without packing?"."""
+
 
 class Clause(NamedTuple):
     """``text[start:end]``. ``carried``: it is hedged or past since a clause before. ``works``: it says that the run
@@ -35,8 +38,10 @@ class Clause(NamedTuple):
         before = text[self.start : at]
         if self.carried or MOOD["compared"].search(before) or (MOOD["past"].search(before) and not changed):
             return True
-        asked = text[self.end - 1 : self.end] in ("?", "？") and MOOD["hedged"].search(text, self.start, self.end)
-        return bool(asked) or MOOD["hedged"].search(before) is not None
+        if text[self.end - 1 : self.end] in ("?", "？"):
+            short = self.end - self.start <= _SHORT and MOOD["why"].search(text, self.start, self.end) is None
+            return short or MOOD["hedged"].search(text, self.start, self.end) is not None
+        return MOOD["hedged"].search(before) is not None
 
 
 def sentences(text: str) -> Iterator[tuple[int, int, Sequence[Clause]]]:

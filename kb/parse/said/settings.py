@@ -155,7 +155,12 @@ def named(text: str) -> tuple[str, ...]:
                 needed = not role.needs or re.search(role.needs, text, re.IGNORECASE)
                 if role.kind not in ("counted", "no_settings") and needed:
                     found += [pair.partition("=")[0] for pair in role.target.split(" ")]
-    return tuple(dict.fromkeys("warmup_ratio" if name == "warmup" else name for name in found))
+    return tuple(dict.fromkeys(found))
+
+
+def terms(table: str) -> Mapping[str, tuple[str, ...]]:
+    """How sentences call the settings of a table of said.toml."""
+    return {name: tuple(term.partition("@")[0] for term in listed) for name, listed in _TABLE[table].items()}
 
 
 def _chosen(values: Sequence[Stated]) -> Stated | None:
@@ -229,8 +234,8 @@ def _with_value(text: str, match: Match, role: _Role) -> _Mention | None:
         return None  # of a logged row
     if (found := _VALUE.match(text, match.end)) is not None and (spec is None or spec.kind in ("int", "number")):
         number, name = found["number"], role.target
-        if name == "warmup":
-            name = "warmup_ratio" if found["percent"] or float(number) < 1 else "warmup_steps"
+        if name == "warmup_ratio" and not found["percent"] and float(number) >= 1:
+            name = "warmup_steps"
         value = _number(specs()[name], number)
         if (
             value is None
