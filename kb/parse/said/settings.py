@@ -1,8 +1,9 @@
 """Settings that sentences state: "8 cards, bs 4, lr from 2e-4 to 2e-5, packing off", "学习率 1e-5，没开梯度检查点".
 
-A name (of an option, or one people use), a link of words, and a value; a switch and a word that turns it; or a word that
-is a value itself. Whether the value is in effect is decided by its clause: what is asked, advised, supposed, denied, or
-said of an earlier run is no fact. Of several values the one that the run was changed to, or fails with, counts.
+A name (an option's, or one that people use), a link of words and a value; a switch and a word that turns it; or a word
+that is a value itself. Whether the value is in effect is decided by its clause: what is asked, advised, supposed,
+denied, or said of an earlier run is no fact. Of several values the one that the run was changed to, or fails with,
+counts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import NamedTuple
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.canonical import name_of
 from trainmedic.kb.frameworks.settings import Spec, specs
-from trainmedic.kb.frameworks.values import normalise
+from trainmedic.kb.frameworks.values import Nothing, normalise
 from trainmedic.kb.glossary.terms import Concept, Glossary, Match, tokens_of
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
@@ -67,8 +68,8 @@ _COUNT = regex(
 _COUNTS = {"one": 1, "a single": 1, "two": 2, "three": 3, "four": 4}
 _COUNTS |= {"一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5}
 _STATE = regex(
-    r"[\s`'\"*(（=:：]{0,4}(?:from (?:true|false|on|off) to |(?:is|are|was|be|been|has|set|to|already|still|已经?|都|也|一直"
-    r"|显示|是|设为|从 ?(?:true|false) ?改[成为])[\s`=:：]{0,2}){0,4}"
+    r"[\s`'\"*(（=:：]{0,4}(?:from (?:true|false|on|off) to |(?:is|are|was|be|been|has|set|to|already|still|已经?|都"
+    r"|也|一直|显示|是|设为|从 ?(?:true|false) ?改[成为])[\s`=:：]{0,2}){0,4}"
     r"(?:(?P<on>on|enabled|true|active|开着的?|开了|开启|已开|打开)"
     r"|(?P<off>off|disabled|false|关着|关了|关掉|没开|没用|关闭))(?![a-z])",
     re.IGNORECASE,
@@ -83,6 +84,7 @@ _CHANGES = regex(r"to|->|→|[到成为至]", re.IGNORECASE)
 _CHANGES_TO = regex(r"(?:to|成|为|到)\s?$", re.IGNORECASE)
 _LAST_PART = regex("[,，、]")
 _NAME_REACH = 12
+_EXCLUSIVE = frozenset({"bf16", "fp16"})
 _WORDY = ("text", "any", "dtype", "attention", "enum")
 
 
@@ -125,9 +127,10 @@ def read(piece: Piece) -> tuple[Stated, ...]:
     stated: dict[str, list[Stated]] = {}
     for one in _stated(piece):
         stated.setdefault(one.name, []).append(one)
-    chosen = [one for of_name in stated.values() if (one := _chosen(of_name)) is not None]
-    names = {one.name for one in chosen}
-    return tuple(one for one in chosen if not (one.name in ("bf16", "fp16") and {"bf16", "fp16"} <= names))
+    chosen = {name: one for name, values in stated.items() if (one := _chosen(values)) is not None}
+    if _EXCLUSIVE <= chosen.keys():
+        chosen = {name: one for name, one in chosen.items() if name not in _EXCLUSIVE}
+    return tuple(chosen.values())
 
 
 def in_effect(stated: Sequence[Stated], run: RunConfig) -> Mapping[str, Setting]:
@@ -255,7 +258,12 @@ def _with_value(text: str, match: Match, role: _Role) -> _Mention | None:
     )
     if not tied or word.lower() in ("true", "false") or word.endswith(".py"):
         return None
-    return _Mention(spec.name, normalise(spec.kind, "", word), match.start, found.start("word") + len(word), key)
+    return _Mention(spec.name, _value(spec, word), match.start, found.start("word") + len(word), key)
+
+
+def _value(spec: Spec, text: str) -> Value:
+    value = normalise(spec.kind, "", text)
+    return None if isinstance(value, Nothing) else value
 
 
 def _number(spec: Spec | None, text: str) -> int | float | None:
@@ -306,7 +314,7 @@ def _worded(text: str, start: int, inside: Sequence[tuple[Match, _Role]]) -> Ite
             changed = _CHANGES_TO.search(before) is not None
             for pair in role.target.split(" "):
                 name, _, value = pair.partition("=")
-                yield _Mention(name, normalise(specs()[name].kind, "", value), match.start, match.end, changed=changed)
+                yield _Mention(name, _value(specs()[name], value), match.start, match.end, changed=changed)
 
 
 def _every(text: str, clauses: Sequence[Clause]) -> Iterator[_Mention]:
@@ -350,9 +358,9 @@ def _roles() -> Mapping[str, tuple[_Role, ...]]:
                 roles[key] = (*roles.get(key, ()), _Role(kind, target, needs))
     for spec in specs().values():
         for keys in spec.columns.values():
-            for key in keys:
-                if "_" in key.key and "." not in key.key and not key.how:
-                    roles.setdefault(" ".join(tokens_of(key.key)), (_Role("option", spec.name, ""),))
+            for option in keys:
+                if "_" in option.key and "." not in option.key and not option.how:
+                    roles.setdefault(" ".join(tokens_of(option.key)), (_Role("option", spec.name, ""),))
     return roles
 
 
