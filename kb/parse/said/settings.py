@@ -84,7 +84,7 @@ _CHANGES = regex(r"to|->|→|[到成为至]", re.IGNORECASE)
 _CHANGES_TO = regex(r"(?:to|成|为|到)\s?$", re.IGNORECASE)
 _LAST_PART = regex("[,，、]")
 _NAME_REACH = 12
-_EXCLUSIVE = frozenset({"bf16", "fp16"})
+_EXCLUSIVE = ("bf16", "fp16")
 _WORDY = ("text", "any", "dtype", "attention", "enum")
 
 
@@ -127,10 +127,9 @@ def read(piece: Piece) -> tuple[Stated, ...]:
     stated: dict[str, list[Stated]] = {}
     for one in _stated(piece):
         stated.setdefault(one.name, []).append(one)
-    chosen = {name: one for name, values in stated.items() if (one := _chosen(values)) is not None}
-    if _EXCLUSIVE <= chosen.keys():
-        chosen = {name: one for name, one in chosen.items() if name not in _EXCLUSIVE}
-    return tuple(chosen.values())
+    chosen = [one for values in stated.values() for one in _chosen(values)]
+    both = {one.name for one in chosen}.issuperset(_EXCLUSIVE)
+    return tuple(one for one in chosen if not (both and one.name in _EXCLUSIVE))
 
 
 def in_effect(stated: Sequence[Stated], run: RunConfig) -> Mapping[str, Setting]:
@@ -166,11 +165,11 @@ def terms(table: str) -> Mapping[str, tuple[str, ...]]:
     return {name: tuple(term.partition("@")[0] for term in listed) for name, listed in _TABLE[table].items()}
 
 
-def _chosen(values: Sequence[Stated]) -> Stated | None:
-    failing = [one for one in values if not one.works] or list(values)
-    if len({str(one.value) for one in failing}) == 1 or failing[-1].changed:
-        return failing[-1] if failing[-1].changed else failing[0]
-    return None
+def _chosen(values: Sequence[Stated]) -> Sequence[Stated]:
+    failing = [one for one in values if not one.works] or values
+    if failing[-1].changed:
+        return failing[-1:]
+    return failing[:1] if len({str(one.value) for one in failing}) == 1 else ()
 
 
 def _stated(piece: Piece) -> Iterator[Stated]:
