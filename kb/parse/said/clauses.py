@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from trainmedic.kb.data_files import load_table
@@ -20,6 +22,8 @@ OUTCOMES = {
 _SENTENCE = regex(r"[^.;!?。；！？\n]*(?:\.(?!\s|$)[^.;!?。；！？\n]*)*[?？]?")
 _CLAUSE = regex(r"[,，](?![0-9])|(?<![a-z])(?:but|while|whereas|although)(?![a-z])|但是?|不过|而(?!且)", re.IGNORECASE)
 
+_START = attrgetter("start")
+_REACH = 200
 _SHORT = 40
 """Characters of a question that only supposes something: "and without packing?"."""
 
@@ -35,7 +39,7 @@ class Clause(NamedTuple):
 
     def is_hedged(self, text: str, at: int, *, changed: bool = False) -> bool:
         """Whether what stands at ``at`` is not so, or no longer. What something was changed from is not what it is."""
-        before = text[self.start : at]
+        before = text[max(self.start, at - _REACH) : at]
         if self.carried or MOOD["compared"].search(before) or (MOOD["past"].search(before) and not changed):
             return True
         if text[self.end - 1 : self.end] in ("?", "？"):
@@ -44,28 +48,27 @@ class Clause(NamedTuple):
         return MOOD["hedged"].search(before) is not None
 
 
-def sentences(text: str) -> Iterator[tuple[int, int, Sequence[Clause]]]:
-    """The sentences that say anything, with their clauses."""
-    for match in _SENTENCE.finditer(text):
-        if match[0].strip():
-            yield *match.span(), _clauses(text, *match.span())
+def sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Where the sentences stand that say anything."""
+    return (match.span() for match in _SENTENCE.finditer(text) if match[0].strip())
 
 
 def tried_in_vain(text: str, start: int, end: int) -> bool:
     """Whether the sentence of what was done in ``text[start:end]`` says afterwards that it did not help."""
-    for first, last, clauses in sentences(text):
+    for first, last in sentences(text):
         if first <= start < last:
-            in_effect = not clause_at(clauses, start).is_hedged(text, start, changed=True)
-            return in_effect and OUTCOMES["failed"].search(text, end, last) is not None
+            clause = clause_at(clauses_of(text, first, last), start)
+            hedged = clause.is_hedged(text, start, changed=True)
+            return not hedged and OUTCOMES["failed"].search(text, end, last) is not None
     return False
 
 
 def clause_at(clauses: Sequence[Clause], at: int) -> Clause:
-    return next(clause for clause in reversed(clauses) if clause.start <= at)
+    return clauses[bisect_right(clauses, at, key=_START) - 1]
 
 
-def _clauses(text: str, start: int, end: int) -> list[Clause]:
-    """A hedge or a past holds until a clause speaks of now."""
+def clauses_of(text: str, start: int, end: int) -> Sequence[Clause]:
+    """The clauses of a sentence. A hedge or a past holds until one speaks of now."""
     breaks = [start, *(match.end() for match in _CLAUSE.finditer(text, start, end)), end]
     clauses, carried = [], False
     for first, last in pairwise(breaks):

@@ -11,7 +11,7 @@ from trainmedic.kb.language import lowered
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import RunConfig, Setting, VersionFact
-from trainmedic.kb.parse.said.clauses import clause_at, sentences
+from trainmedic.kb.parse.said.clauses import clause_at, clauses_of, sentences
 from trainmedic.kb.parse.source import Piece
 
 _NAME = (
@@ -47,6 +47,7 @@ _COMPARED = tuple(_WORDS["compared"])
 _LAUNCHERS = (None, "torchrun", "accelerate", "deepspeed", "srun")
 _LONGEST = 200_000
 _MOST_PER_NODE = 8
+_MOST = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +94,13 @@ def card(piece: Piece) -> VersionFact | None:
 
 def _in_effect(text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
     """The matches that are not only supposed or past; those of a run that works only if there is no other."""
-    matches = [
-        (match, clause.works)
-        for start, end, clauses in sentences(text)
+    found = [
+        (clause_at(clauses, match.start()), match)
+        for start, end in sentences(text)
+        if pattern.search(text, start, end) and (clauses := clauses_of(text, start, end))
         for match in pattern.finditer(text, start, end)
-        if not (clause := clause_at(clauses, match.start())).is_hedged(text, match.start())
     ]
+    matches = [(match, clause.works) for clause, match in found[:_MOST] if not clause.is_hedged(text, match.start())]
     failing = [match for match, works in matches if not works]
     yield from failing or [match for match, _ in matches]
 

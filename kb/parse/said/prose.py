@@ -23,7 +23,7 @@ from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
 from trainmedic.kb.parse.logs.messages import EXCEPTIONS, MESSAGES, Message, find
 from trainmedic.kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
 from trainmedic.kb.parse.said import comparisons, device_counts, remedies, settings
-from trainmedic.kb.parse.said.clauses import clause_at, sentences, tried_in_vain
+from trainmedic.kb.parse.said.clauses import clause_at, clauses_of, sentences, tried_in_vain
 from trainmedic.kb.parse.said.device_counts import DeviceCount
 from trainmedic.kb.parse.said.settings import Stated
 from trainmedic.kb.parse.said.version_history import bare, moves, worked
@@ -166,7 +166,7 @@ def _versions(piece: Piece) -> tuple[tuple[VersionFact, ...], tuple[VersionFact,
 def _move_working(text: str, claims_of: dict[str, list[_Claim]], good_of: dict[str, list[_Claim]]) -> None:
     """Of several versions of a package, those of a clause that says that it works so are no longer in use."""
     several = [name for name, claims in claims_of.items() if len(claims) > 1 and name not in good_of]
-    clauses = [clause for *_, found in sentences(text) for clause in found] if several else []
+    clauses = [clause for place in sentences(text) for clause in clauses_of(text, *place)] if several else []
     for name in several:
         works = [claim for claim in claims_of[name] if clause_at(clauses, claim[3]).works]
         if 0 < len(works) < len(claims_of[name]):

@@ -10,7 +10,7 @@ from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.language import lowered
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Remedy
-from trainmedic.kb.parse.said.clauses import OUTCOMES, Clause, clause_at, sentences
+from trainmedic.kb.parse.said.clauses import OUTCOMES, Clause, clause_at, clauses_of, sentences
 from trainmedic.kb.parse.said.settings import named
 from trainmedic.kb.parse.said.settings import read as read_settings
 from trainmedic.kb.parse.source import Piece
@@ -43,7 +43,7 @@ def _remedies(piece: Piece) -> Iterator[Remedy]:
     lower = lowered(text)
     if _REMEDY.search(lower) is None:
         return
-    for start, end, clauses in sentences(text):
+    for start, end in sentences(text):
         match = _REMEDY.search(lower, start, end)
         if match is None:
             continue
@@ -54,7 +54,7 @@ def _remedies(piece: Piece) -> Iterator[Remedy]:
             helped = _outcome(lower, end + 1, min(len(text), end + _NEXT))
         if helped is not False and _SUGGESTED.search(text, start, end):
             continue
-        settings, concepts = _subjects(text, clauses, match)
+        settings, concepts = _subjects(text, clauses_of(text, start, end), match)
         if settings or concepts or match["tried"] is not None:
             start += len(text[start:end]) - len(text[start:end].lstrip())
             span = piece.span(start, start + len(text[start:end].rstrip()))
@@ -85,6 +85,7 @@ def subjects(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     glossary = load_glossary()
     concepts = [concept for name in glossary.ids(text) if (concept := glossary.concepts[name]).kind in _CONCERNS]
     by_name = named(text)
-    wider = [concept.settings for concept in concepts if not set(concept.settings) & set(by_name)]
+    valued = [concept for concept in concepts if concept.kind != "data"]
+    wider = [concept.settings for concept in valued if not set(concept.settings) & set(by_name)]
     settings = dict.fromkeys((*by_name, *(setting for settings in wider for setting in settings)))
     return tuple(settings), tuple(concept.id for concept in concepts)

@@ -9,20 +9,23 @@ counts.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.canonical import name_of
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.settings import Spec, specs
 from trainmedic.kb.frameworks.values import Nothing, normalise
 from trainmedic.kb.glossary.terms import Concept, Glossary, Match, tokens_of
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import RunConfig, Setting, Value
-from trainmedic.kb.parse.said.clauses import MOOD, Clause, clause_at, sentences
+from trainmedic.kb.parse.said.clauses import MOOD, Clause, clause_at, clauses_of, sentences
 from trainmedic.kb.parse.source import Piece
 
 _TABLE = load_table("parse/data/said.toml")
@@ -49,7 +52,7 @@ _MOVED = rf"\s{{0,2}}(?:to|->|→|=>|{_TO_ZH})(?:了)?\s{{0,2}}"
 _END = r"(?![A-Za-z0-9_]|\.[0-9]|\s?%|[/~–-][0-9]|\s?[kK](?![a-z]))"
 _VALUE = regex(
     rf"(?P<link>{_LINK})(?:(?:from|从|由)\s{{0,2}})?(?:{_NUMBER}{_MOVED})?(?P<number>{_NUMBER})"
-    rf"(?:(?P<percent>\s?%)|{_END})(?!\s?(?:,|，|、|/|or|and|和|或)\s?{_NUMBER}(?![.\w]*\s?[\w×*]))",
+    rf"(?:(?P<percent>\s?%)|{_END})(?!\s?(?:,|，|、|/|or|and|和|或)\s?{_NUMBER}(?![.\w]*\s?(?!(?:and|or)(?![a-z])|[和或])[\w×*]))",
     re.IGNORECASE,
 )
 _FIRST = regex(rf"(?:(?:from|从|由)\s{{0,2}}){_NUMBER}{_MOVED}$|{_NUMBER}{_MOVED}$", re.IGNORECASE)
@@ -80,6 +83,7 @@ _INNER = regex(r"[A-Za-z0-9_./\\-]")
 _OPTION_DASHES = regex(r"(?<![A-Za-z0-9])-{1,2}$")
 _CALLED = "_enable("
 """Behind the name of a switch: ``model.gradient_checkpointing_enable()``."""
+_OF_A_DEVICE = regex(r"micro|mbs|(?<![a-z])per(?![a-z])|[每单]卡|微", re.IGNORECASE)
 _CHANGES = regex(r"to|->|→|[到成为至]", re.IGNORECASE)
 _CHANGES_TO = regex(r"(?:to|成|为|到)\s?$", re.IGNORECASE)
 _LAST_PART = regex("[,，、]")
@@ -138,14 +142,28 @@ def in_effect(stated: Sequence[Stated], run: RunConfig) -> Mapping[str, Setting]
     algorithm = run.algorithm.value if run.algorithm is not None else None
     said: dict[str, Setting] = {}
     for one in stated:
-        name = (name_of(framework, one.key, "", algorithm) if one.key else None) or one.name
-        if (written := run.settings.get(name)) is None or written.is_default:
+        name = _in_framework(framework, one, algorithm)
+        if name is not None and ((written := run.settings.get(name)) is None or written.is_default):
             source = f"said: {' '.join(one.span.text.split())}"
             said.setdefault(
                 name,
                 Setting(name=name, value=one.value, option=None, source=source, key=one.key or name, span=one.span),
             )
     return {**run.settings, **said}
+
+
+def _in_framework(framework: str | None, one: Stated, algorithm: str | None) -> str | None:
+    """The setting that a name means there. A batch of a framework that trains on rollouts may be any of several."""
+    if one.key:
+        if (name := name_of(framework, one.key, "", algorithm)) is not None:
+            return name
+        keys = ((spec.name, key) for spec in specs().values() for key in (spec.keys(framework) if framework else ()))
+        ends = {name for name, key in keys if key.key.rpartition(".")[2] == one.key and key.fits(algorithm)}
+        if len(ends) == 1:
+            return ends.pop()
+    profile = profiles().get(framework or "")
+    several = profile is not None and profile.batch not in ("", "multiplied")
+    return None if several and one.name == "micro_batch" and not _OF_A_DEVICE.search(one.span.text) else one.name
 
 
 def named(text: str) -> tuple[str, ...]:
@@ -176,12 +194,16 @@ def _stated(piece: Piece) -> Iterator[Stated]:
     text = piece.text[:MAX_CHARACTERS]
     matches = [match for match in _names().find(text) if _is_whole(text, match)]
     before = ""
-    for start, end, clauses in sentences(text):
+    for start, end in sentences(text):
         sentence = text[start:end]
+        first, last = (bisect_left(matches, place, key=attrgetter("start")) for place in (start, end))
+        if first == last and not _STEPS.search(sentence) and not (before and _ONCE_MORE.search(sentence)):
+            before = ""
+            continue
+        clauses = clauses_of(text, start, end)
         inside = [
             (match, role)
-            for match in matches
-            if start <= match.start < end
+            for match in matches[first:last]
             for role in _roles()[match.concept]
             if not role.needs or re.search(role.needs, sentence, re.IGNORECASE)
         ]
@@ -331,6 +353,8 @@ def _is_whole(text: str, match: Match) -> bool:
     """Whether a name is not a part of a longer one, such as the variable ``NCCL_TIMEOUT``, a path or a call."""
     if text.startswith(_CALLED, match.end):
         return True
+    if "_" in match.text and match.text.isupper():
+        return False  # an environment variable
     before = _OPTION_DASHES.sub("", text[max(0, match.start - 4) : match.start])[-1:]
     after = text[match.end : match.end + 2]
     return not (
