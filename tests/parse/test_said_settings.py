@@ -45,7 +45,8 @@ def test_a_value_in_effect_is_read(text: str, expected: dict[str, object]) -> No
     [
         "Should I set warmup_ratio to 0.1 and the learning rate to 5e-6?", "the docs say to use batch size 8",
         "someone suggested gradient checkpointing, I have not tried that yet", "and without packing?",
-        "网上说把 warmup 加大、学习率降到 5e-6，还没试", "I used to train with lr 1e-4", "it takes less than with batch size 8",
+        "网上说把 warmup 加大、学习率降到 5e-6，还没试", "I used to train with lr 1e-4",
+        "it takes less than with batch size 8",
         "GPU 0 is full and rank 1 waits", "NCCL_TIMEOUT=7200", "lr 1e-5, 1e-6 and 1e-7", "after the first 2 epochs",
         "{'loss': 0.3, 'learning_rate': 5e-06}", "a LoRA adapter", "It works without packing", "lr decays to 0",
     ],
