@@ -216,7 +216,10 @@ def _block(block: Block, *, log: bool) -> Iterator[_Facts]:
 def _prose(piece: Piece) -> Iterator[_Facts]:
     # A name without an ending is that of an earlier message.
     written = piece.source is not None and (piece.source.lower().endswith(_WRITTEN) or "." not in piece.source)
-    yield _Facts(prose=(_lazy("said.prose").read(piece),), said=tuple(_lines(piece)) if written else ())
+    facts: ProseFacts = _lazy("said.prose").read(piece)
+    if piece.source is not None and not written:
+        facts = replace(facts, settings=())  # what a log or a script prints between its lines, nobody says
+    yield _Facts(prose=(facts,), said=tuple(_lines(piece)) if written else ())
     options = fragments.read(piece)
     for code in fragments.inline_calls(piece):
         reading = _read("python", code)

@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import isfinite
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -235,7 +236,10 @@ def _valued(
     """A name with a value behind it or, of what is counted, before it; and a further value of the name before."""
     start, end = place
     for match, role in inside:
-        if role.kind == "counted" and (count := _COUNT.search(text, place[0], match.start)) is not None:
+        if (
+            role.kind == "counted"
+            and (count := _COUNT.search(text, max(place[0], match.start - _NAME_REACH), match.start)) is not None
+        ):
             value = int(count["number"]) if count["number"] else _COUNTS[count["word"].lower()]
             yield _Mention(role.target, value, count.start(), match.end)
         elif role.kind in ("numbers", "option"):
@@ -246,8 +250,8 @@ def _valued(
             elif role.kind == "numbers":
                 before, start = role.target, match.end
     for more in _ONCE_MORE.finditer(text, start, end) if before else ():
-        named = any(abs(match.end - more.start()) <= _NAME_REACH and match.start >= start for match, _ in inside)
-        if not named and (again := _number(_spec(before), more["number"])):
+        own = any(abs(match.end - more.start()) <= _NAME_REACH and match.start >= start for match, _ in inside)
+        if not own and (again := _number(_spec(before), more["number"])):
             yield _Mention(before, again, *more.span(), changed=True)
 
 
@@ -289,7 +293,7 @@ def _value(spec: Spec, text: str) -> Value:
 
 def _number(spec: Spec | None, text: str) -> int | float | None:
     value = normalise("number", "", text.rstrip("."))
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    if not isinstance(value, int | float) or not isfinite(value):
         return None
     return None if spec is not None and spec.kind == "int" and isinstance(value, float) else value
 
@@ -316,7 +320,7 @@ def _state(text: str, clause: Clause, match: Match, last: bool | None) -> tuple[
     behind = _STATE.match(text, match.end, clause.end)
     if behind is not None:
         return behind["on"] is not None, behind.end()
-    before = text[clause.start : match.start]
+    before = text[max(clause.start, match.start - 2 * _ON_REACH) : match.start]
     cues = [(cue.end(), False) for cue in MOOD["off"].finditer(before) if len(before) - cue.end() <= _OFF_REACH]
     cues += [(cue.end(), True) for cue in MOOD["on"].finditer(before) if len(before) - cue.end() <= _ON_REACH]
     if cues:
