@@ -49,6 +49,7 @@ def test_a_value_in_effect_is_read(text: str, expected: dict[str, object]) -> No
         "it takes less than with batch size 8",
         "GPU 0 is full and rank 1 waits", "NCCL_TIMEOUT=7200", "lr 1e-5, 1e-6 and 1e-7", "after the first 2 epochs",
         "{'loss': 0.3, 'learning_rate': 5e-06}", "a LoRA adapter", "It works without packing", "lr decays to 0",
+        "lr 0", "batch 4 %", "weight decay 1e999", "it waits every 100 steps", "device_map=true",
     ],
 )  # fmt: skip
 def test_what_is_asked_advised_past_or_something_else_is_no_setting(text: str) -> None:

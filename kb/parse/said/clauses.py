@@ -55,12 +55,9 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
 
 def tried_in_vain(text: str, start: int, end: int) -> bool:
     """Whether the sentence of what was done in ``text[start:end]`` says afterwards that it did not help."""
-    for first, last in sentences(text):
-        if first <= start < last:
-            clause = clause_at(clauses_of(text, first, last), start)
-            hedged = clause.is_hedged(text, start, changed=True)
-            return not hedged and OUTCOMES["failed"].search(text, end, last) is not None
-    return False
+    first, last = next((first, last) for first, last in sentences(text) if first <= start < last)
+    hedged = clause_at(clauses_of(text, first, last), start).is_hedged(text, start, changed=True)
+    return not hedged and OUTCOMES["failed"].search(text, end, last) is not None
 
 
 def clause_at(clauses: Sequence[Clause], at: int) -> Clause:
