@@ -58,11 +58,12 @@ def test_what_is_asked_advised_past_or_something_else_is_no_setting(text: str) -
 
 def test_what_is_said_counts_as_written_where_no_file_says_otherwise() -> None:
     text = "trl SFT, lr 1e-5 and batch size 2"
-    facts = Facts(parse(text, [Attachment(name="a.yaml", content="learning_rate: 1e-4\nbf16: true\noutput_dir: o\n")]))
-    assert facts.name("learning_rate").value == 1e-4
+    facts = Facts(parse(text))
     assert facts.name("micro_batch").value == 2
     assert facts.written("micro_batch").value is True
     assert [span.text for span in facts.name("micro_batch").spans] == ["batch size 2"]
+    file = Attachment(name="a.yaml", content="learning_rate: 1e-4\nbf16: true\noutput_dir: o\n")
+    assert Facts(parse(text, [file])).name("learning_rate").value == 1e-4
 
 
 def test_the_name_of_an_option_is_the_frameworks() -> None:

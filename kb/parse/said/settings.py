@@ -138,13 +138,16 @@ def read(piece: Piece) -> tuple[Stated, ...]:
 
 
 def in_effect(stated: Sequence[Stated], run: RunConfig) -> Mapping[str, Setting]:
-    """The settings of ``run`` with what is said of those that nothing writes. An option's name is the framework's."""
+    """The settings of ``run`` with what is said of those that its configuration leaves unknown.
+
+    What a whole configuration does not write has its default, whatever the words. An option's name is the framework's.
+    """
     framework = run.framework.value if run.framework is not None else None
     algorithm = run.algorithm.value if run.algorithm is not None else None
     said: dict[str, Setting] = {}
     for one in stated:
         name = _in_framework(framework, one, algorithm)
-        if name is not None and ((written := run.settings.get(name)) is None or written.is_default):
+        if name is not None and name not in run.settings:
             source = f"said: {' '.join(one.span.text.split())}"
             said.setdefault(
                 name,
