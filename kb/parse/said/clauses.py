@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
@@ -51,6 +51,18 @@ class Clause(NamedTuple):
 def sentences(text: str) -> Iterator[tuple[int, int]]:
     """Where the sentences stand that say anything."""
     return (match.span() for match in _SENTENCE.finditer(text) if match[0].strip())
+
+
+def located(text: str, matches: Iterable[re.Match[str]]) -> Iterator[tuple[re.Match[str], Clause]]:
+    """Matches, in their order, with the clauses in which they begin."""
+    places, end = sentences(text), 0
+    clauses: Sequence[Clause] = ()
+    for match in matches:
+        while end <= match.start():
+            start, end = next(places, (end, len(text) + 1))
+            clauses = ()
+        clauses = clauses or clauses_of(text, start, end)
+        yield match, clause_at(clauses, match.start())
 
 
 def tried_in_vain(text: str, start: int, end: int) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.language import lowered
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import RunConfig, Setting, VersionFact
-from trainmedic.kb.parse.said.clauses import clause_at, clauses_of, sentences
+from trainmedic.kb.parse.said.clauses import located
 from trainmedic.kb.parse.source import Piece
 
 _NAME = (
@@ -94,13 +95,8 @@ def card(piece: Piece) -> VersionFact | None:
 
 def _in_effect(text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
     """The matches that are not only supposed or past; those of a run that works only if there is no other."""
-    found = [
-        (clause_at(clauses, match.start()), match)
-        for start, end in sentences(text)
-        if pattern.search(text, start, end) and (clauses := clauses_of(text, start, end))
-        for match in pattern.finditer(text, start, end)
-    ]
-    matches = [(match, clause.works) for clause, match in found[:_MOST] if not clause.is_hedged(text, match.start())]
+    found = islice(located(text, pattern.finditer(text)), _MOST)
+    matches = [(match, clause.works) for match, clause in found if not clause.is_hedged(text, match.start())]
     failing = [match for match, works in matches if not works]
     yield from failing or [match for match, _ in matches]
 
