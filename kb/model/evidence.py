@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from trainmedic.kb.model.place import Attachment, Source, Span
 from trainmedic.kb.model.report import Text
-from trainmedic.kb.model.run import Option, Region, RunConfig, Value, VersionFact
+from trainmedic.kb.model.run import Option, Region, RunConfig, VersionFact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class Remedy:
     """Something that the user tried: "lowering the lr made no difference", "works with packing off".
 
     ``settings`` are the canonical settings it names, ``concepts`` the ids of glossary concepts. ``helped`` is None if
-    the outcome is not said. ``values`` are those that the settings were given ("packing off").
+    the outcome is not said. ``on`` and ``off`` are those of the settings that it switched ("packing off").
     """
 
     text: str
@@ -95,7 +95,8 @@ class Remedy:
     settings: tuple[str, ...] = ()
     concepts: tuple[str, ...] = ()
     helped: bool | None = None
-    values: tuple[tuple[str, Value], ...] = ()
+    on: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -352,7 +352,8 @@ def remedies_for(case: Case, context: Context) -> tuple[Remedy, ...]:
         remedy
         for remedy in context.evidence.remedies
         if (set(case.settings) & set(remedy.settings) or (not remedy.settings and titles & set(remedy.concepts)))
-        and not any(isinstance(value, bool) and fixes.get(name) is (not value) for name, value in remedy.values)
+        and not any(fixes.get(name) is False for name in remedy.on)
+        and not any(fixes.get(name) is True for name in remedy.off)
     )
 
 

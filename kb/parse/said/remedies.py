@@ -58,9 +58,9 @@ def _remedies(piece: Piece) -> Iterator[Remedy]:
         if settings or concepts or match["tried"] is not None:
             start += len(text[start:end]) - len(text[start:end].lstrip())
             span = piece.span(start, start + len(text[start:end].rstrip()))
-            given = {one.name: one.value for one in read_settings(piece.cut(start, end))}
-            values = tuple((name, given[name]) for name in settings if name in given)
-            yield Remedy(text=span.text, span=span, settings=settings, concepts=concepts, helped=helped, values=values)
+            given = {one.name: one.value for one in read_settings(piece.cut(start, end)) if one.name in settings}
+            on, off = (tuple(name for name, value in given.items() if value is state) for state in (True, False))
+            yield Remedy(text=span.text, span=span, settings=settings, concepts=concepts, helped=helped, on=on, off=off)
 
 
 def _outcome(text: str, start: int, end: int) -> bool | None:
