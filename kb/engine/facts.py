@@ -100,13 +100,15 @@ class Facts:
         return _unknown(f"{name} is not given", f"setting:{name}")
 
     def written(self, name: str) -> Fact:
-        """Whether the user wrote this canonical setting; unknown without a configuration, or with a cut one.
+        """Whether the user wrote or said this canonical setting; unknown without a configuration, or with a cut one.
 
         Also unknown where nothing was read of the release: a rule that asks what is left out means its default.
         """
         setting = self.run.settings.get(name)
-        if setting is not None and setting.option is not None:
-            return Fact(value=True, spans=(setting.option.span,), seen=f"{name} is written", user_provided=True)
+        if setting is not None and not setting.is_default:
+            place = setting.option.span if setting.option is not None else setting.span
+            spans = () if place is None else (place,)
+            return Fact(value=True, spans=spans, seen=f"{name} is written", user_provided=True)
         if setting is None and self.unread:
             return _unknown(f"{name} is not written, and its default is not known", f"setting:{name}")
         return self._absent(False, f"{name} is not written", f"setting:{name}")

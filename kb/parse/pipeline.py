@@ -20,7 +20,7 @@ from trainmedic.kb.model.run import Region, RunConfig, VersionFact
 from trainmedic.kb.parse import runs
 from trainmedic.kb.parse.logs import error_lines, rows, signals, tracebacks
 from trainmedic.kb.parse.readers import argv, dump, lock_files, shell, versions
-from trainmedic.kb.parse.said import device_counts, fragments
+from trainmedic.kb.parse.said import device_counts, fragments, settings
 from trainmedic.kb.parse.source import Limits, Piece, Reading
 from trainmedic.kb.parse.text import completeness
 from trainmedic.kb.parse.text.intake import Loaded, load
@@ -119,7 +119,7 @@ def _evidence(facts: _Facts, loads: Sequence[Loaded], receipt: Receipt) -> Evide
     words = runs.Words(_words(question, facts.regions), facts.said, printed)
     first, *others = runs.join(facts.units, words, stated)
     stated = _with_inferred(stated, first)
-    first = _with_devices(first, facts)
+    first = _with_said(_with_devices(first, facts), facts)
     return Evidence(
         question=question,
         runs=(first, *others),
@@ -218,7 +218,10 @@ def _block(block: Block, *, log: bool) -> Iterator[_Facts]:
 def _prose(piece: Piece) -> Iterator[_Facts]:
     # A name without an ending is that of an earlier message.
     written = piece.source is not None and (piece.source.lower().endswith(_WRITTEN) or "." not in piece.source)
-    yield _Facts(prose=(_lazy("said.prose").read(piece),), said=tuple(_lines(piece)) if written else ())
+    facts: ProseFacts = _lazy("said.prose").read(piece)
+    if piece.source is not None and not written:
+        facts = replace(facts, settings=())  # what a log or a script prints between its lines, nobody says
+    yield _Facts(prose=(facts,), said=tuple(_lines(piece)) if written else ())
     options = fragments.read(piece)
     for code in fragments.inline_calls(piece):
         reading = _read("python", code)
@@ -380,6 +383,11 @@ def _with_devices(run: RunConfig, found: _Facts) -> RunConfig:
         count for piece in found.logs if "orld" in piece.text for count in device_counts.read(piece, logged=True)
     ]
     return replace(run, settings=MappingProxyType(device_counts.settings(counts, run))) if counts else run
+
+
+def _with_said(run: RunConfig, found: _Facts) -> RunConfig:
+    stated = [one for prose in found.prose for one in prose.settings]
+    return replace(run, settings=MappingProxyType(settings.in_effect(stated, run))) if stated else run
 
 
 def _peak(run: RunConfig) -> float | None:
