@@ -1,0 +1,417 @@
+"""The verdict over all hang evidence: who is odd, what the others wait for, and what holds them apart."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from trainmedic.kb.hang import ledger, stacks
+from trainmedic.kb.hang.guards import Around, around
+from trainmedic.kb.hang.model import Call, Dumps, Frame, Gone, Kind, Reach, Thread, Verdict, by_number
+from trainmedic.kb.hang.where import Place, about, place_of
+from trainmedic.kb.model.place import Source, Span
+
+_BUSY_KINDS = ("data", "save", "score", "generate", "build", "collect", "compute")
+_FEW = 4
+"""So many ranks are named and asked for at most."""
+
+
+def read(sources: Iterable[Source], world: int | None = None) -> Dumps:
+    """All hang evidence in some texts. ``world``: the number of ranks, where something else states it."""
+    threads: list[Thread] = []
+    calls: list[Call] = []
+    reaches: list[Reach] = []
+    gone: list[Gone] = []
+    members: dict[str, frozenset[str]] = {}
+    expected = world or 0
+    for source in sources:
+        found, lost, stated = stacks.read(source)
+        threads += found
+        gone += lost
+        expected = max(expected, stated)
+        for item in ledger.read(source):
+            if isinstance(item, Call):
+                calls.append(item)
+            elif isinstance(item, Reach):
+                reaches.append(item)
+            elif isinstance(item, Gone):
+                gone.append(item)
+            else:
+                members[item[0]] = members.get(item[0], frozenset()) | item[1]
+    ranks = frozenset(map(str, range(expected))) if expected else frozenset()
+    return Dumps(
+        threads=tuple(_resampled(threads)),
+        calls=tuple(calls),
+        reaches=tuple(reaches),
+        gone=tuple(gone),
+        members=members,
+        expected=ranks.union(*members.values()),
+    )
+
+
+def _resampled(threads: Sequence[Thread]) -> Iterable[Thread]:
+    """Samples are counted in each text; a process in a second text was dumped again."""
+    offsets: dict[tuple[str, str | None], int] = {}
+    most: dict[str, int] = defaultdict(int)
+    for thread in threads:
+        text = thread.frames[0].span.attachment if thread.frames else None
+        key = (thread.who, text)
+        if key not in offsets:
+            offsets[key] = most[thread.who]
+        number = offsets[key] + thread.sample
+        most[thread.who] = max(most[thread.who], number + 1)
+        if thread.frames:
+            yield replace(thread, sample=number)
+
+
+def judge(dumps: Dumps, sources: Sequence[Source] = ()) -> Verdict | None:
+    """The verdict; None where nothing is held up: no evidence of it, or every rank computes or has moved on.
+
+    ``sources`` may hold the scripts that the stacks name: the conditions around a line tell most.
+    """
+    if dumps.empty:
+        return None
+    places, moved = _places(dumps)
+    if moved and not dumps.calls and not dumps.reaches:
+        return None
+    booked = _booked(dumps)
+    if booked is not None and booked.kind is not Kind.UNDECIDED:
+        return _with_stacks(booked, places, sources, dumps)
+    return _lost(dumps, places) or _compared(places, dumps, sources) or booked
+
+
+# --- stacks ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stand:
+    """Where one rank stands. ``samples``: how many dumps of it there are, all alike where `_places` says nothing."""
+
+    place: Place
+    frames: tuple[Frame, ...]
+    samples: int
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return (self.place.doing if self.place.waits else "", *(frame.key for frame in self.place.path))
+
+
+def _places(dumps: Dumps) -> tuple[dict[str, _Stand], bool]:
+    """Where each rank stands, by its last dump; and whether a rank that waited went on between dumps."""
+    found: dict[str, list[tuple[Frame, ...]]] = defaultdict(list)
+    for (who, _), frames in sorted(stacks.chains(dumps.threads).items()):
+        found[who].append(frames)
+    last = {call.who: call for call in dumps.calls if not call.done and call.frames}
+    for who, call in last.items():
+        found.setdefault(who, [call.frames])
+    stands, moved = {}, False
+    for who in by_number(found):
+        places = [place_of(frames) for frames in found[who]]
+        stands[who] = _Stand(place=places[-1], frames=found[who][-1], samples=len(places))
+        keys = {tuple(frame.key for frame in place.path) for place in places if place.waits}
+        moved = moved or len(keys) > 1 or (len(places) > 1 and len({place.waits for place in places}) > 1)
+    return stands, moved
+
+
+def _compared(places: Mapping[str, _Stand], dumps: Dumps, sources: Sequence[Source]) -> Verdict | None:
+    waiting = [who for who, stand in places.items() if stand.place.waits]
+    busy = [who for who, stand in places.items() if not stand.place.waits]
+    if not waiting:
+        return None
+    unseen = by_number(dumps.expected - places.keys())
+    op = _op(places, waiting)
+    if busy and len(busy) <= len(waiting):
+        return _late(places, busy, waiting, sources)
+    if busy or (unseen and len({places[who].key for who in waiting}) == 1):
+        return _undecided(places, waiting, unseen[:_FEW], op) if not busy else None
+    groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
+    for who in waiting:
+        groups[places[who].key].append(who)
+    if len(groups) == 1:
+        return _together(places, waiting, op)
+    return _apart(places, sorted(groups.values(), key=lambda group: (len(group), waiting.index(group[0]))), sources)
+
+
+def _op(places: Mapping[str, _Stand], ranks: Sequence[str]) -> str:
+    ops = Counter(places[who].place.op or places[who].place.doing for who in ranks)
+    return ops.most_common(1)[0][0] if ops else ""
+
+
+def _spans(places: Mapping[str, _Stand], ranks: Sequence[str]) -> tuple[Span, ...]:
+    return tuple(places[who].place.path[-1].span for who in ranks[:_FEW] if who in places)
+
+
+def _undecided(places: Mapping[str, _Stand], waiting: Sequence[str], wanted: Sequence[str], op: str) -> Verdict:
+    return Verdict(
+        kind=Kind.UNDECIDED,
+        waiting=by_number(waiting),
+        op=op,
+        wanted=tuple(wanted),
+        spans=_spans(places, waiting),
+        line=places[waiting[0]].place.path[-1] if waiting else None,
+    )
+
+
+def _together(places: Mapping[str, _Stand], waiting: Sequence[str], op: str) -> Verdict | None:
+    """All ranks stand in the same collective. One dump of a run that goes on looks so too."""
+    if len(waiting) < 2 or any(places[who].samples < 2 for who in waiting):
+        return _undecided(places, waiting, by_number(waiting)[:_FEW], op)
+    line = places[waiting[0]].place.path[-1]
+    return Verdict(kind=Kind.TRANSPORT, waiting=by_number(waiting), op=op, line=line, spans=_spans(places, waiting))
+
+
+def _late(
+    places: Mapping[str, _Stand], busy: Sequence[str], waiting: Sequence[str], sources: Sequence[Source]
+) -> Verdict:
+    """Some ranks do something else while the others wait for them."""
+    stand = places[busy[0]]
+    split, instead = _split(stand, places[waiting[0]])
+    kind = Kind.LATE
+    if stand.place.doing == "finish" or _ended(stand, split, instead, sources):
+        kind = Kind.UNEVEN
+    return Verdict(
+        kind=kind,
+        odd=by_number(busy),
+        waiting=by_number(waiting),
+        op=_op(places, waiting),
+        doing=stand.place.doing,
+        line=_deepest(stand),
+        split=split,
+        instead=instead,
+        spans=(*_spans(places, by_number(busy)), *_spans(places, by_number(waiting))),
+    )
+
+
+_LIBRARY = ("/site-packages/", "/dist-packages/", "/lib/python", "<frozen", "/torch/", "/numpy/")
+
+
+def _deepest(stand: _Stand) -> Frame:
+    """The deepest call of the user's or a framework's code; of the library code below it nobody learns a cause."""
+    own = [frame for frame in stand.place.path if not any(part in "/" + frame.file for part in _LIBRARY)]
+    return own[-1] if own else stand.place.path[-1]
+
+
+def _split(odd: _Stand, others: _Stand) -> tuple[Frame | None, Frame | None]:
+    """The outermost calls in which two ways differ."""
+    for mine, theirs in zip(odd.place.path, others.place.path, strict=False):
+        if mine.key != theirs.key:
+            return mine, theirs
+    mine, theirs = len(odd.place.path), len(others.place.path)
+    at = min(mine, theirs)
+    return (
+        odd.place.path[at] if mine > at else odd.place.path[-1],
+        others.place.path[at] if theirs > at else others.place.path[-1],
+    )
+
+
+def _ended(stand: _Stand, split: Frame | None, instead: Frame | None, sources: Sequence[Source]) -> bool:
+    """Whether a rank has left the loop over the batches that the others are still in."""
+    if split is None or instead is None or split.file != instead.file or split.function != instead.function:
+        return split is not None and about(stand.place.path[-3:], "ended")
+    mine, theirs = around(sources, split.file, split.line), around(sources, instead.file, instead.line)
+    if mine.known and theirs.known:
+        return len(mine.loops) < len(theirs.loops) and split.line > instead.line
+    return split.line > instead.line and about(_from(stand, split), "ended")
+
+
+def _from(stand: _Stand, split: Frame | None) -> tuple[Frame, ...]:
+    """The calls of a rank from the split on; the function that both are in says nothing."""
+    path = stand.place.path
+    at = next((index for index, frame in enumerate(path) if frame is split), len(path) - 1)
+    return (*path[at + 1 :], *stand.frames[-0:0]) or path[at:]
+
+
+def _apart(places: Mapping[str, _Stand], groups: Sequence[Sequence[str]], sources: Sequence[Source]) -> Verdict:
+    """The ranks wait in different collectives. The smaller group is odd; of two alike the one that a cause fits."""
+    tried = groups if len(groups[0]) == len(groups[-1]) else groups[:1]
+    best: Verdict | None = None
+    for group in tried:
+        others = next(other for other in reversed(groups) if other is not group)
+        verdict = _pair(places, group, others, sources)
+        if best is None or (best.kind is Kind.MISMATCH and verdict.kind is not Kind.MISMATCH):
+            best = verdict
+    assert best is not None
+    if best.kind is Kind.MISMATCH and len(tried) > 1 and len(groups) == 2:
+        best = replace(best, odd=by_number((*groups[0], *groups[1])), waiting=())
+    return best
+
+
+def _pair(
+    places: Mapping[str, _Stand], group: Sequence[str], others: Sequence[str], sources: Sequence[Source]
+) -> Verdict:
+    odd, other = places[group[0]], places[others[0]]
+    split, instead = _split(odd, other)
+    waiting = [who for who in places if who not in group]
+    return Verdict(
+        kind=_mechanism(odd, other, split, instead, sources),
+        odd=by_number(group),
+        waiting=by_number(waiting),
+        op=_op(places, others),
+        doing=odd.place.op or odd.place.doing,
+        line=_deepest(odd),
+        split=split,
+        instead=instead,
+        spans=(*_spans(places, by_number(group)), *_spans(places, by_number(waiting))),
+    )
+
+
+def _mechanism(
+    odd: _Stand, other: _Stand, split: Frame | None, instead: Frame | None, sources: Sequence[Source]
+) -> Kind:
+    mine, theirs = _from(odd, split), _from(other, instead)
+    here = around(sources, split.file, split.line) if split is not None else Around()
+    there = around(sources, instead.file, instead.line) if instead is not None else Around()
+    own = [test for test in here.conditions if test not in there.conditions]
+    theirs_only = [test for test in there.conditions if test not in here.conditions]
+    if own and about((), "rank", own):
+        return Kind.GUARDED
+    if _ended(odd, split, instead, sources):
+        return Kind.UNEVEN
+    for tests, path in ((own + theirs_only, (*mine, *theirs)), ([], (*mine, *theirs))):
+        if about(path, "modality", tests):
+            return Kind.MODALITY
+    if own or theirs_only:
+        return Kind.BRANCH
+    if about(mine, "guarded") and not about(theirs, "guarded"):
+        return Kind.GUARDED
+    if about((*mine, *theirs), "branch"):
+        return Kind.BRANCH
+    return Kind.MISMATCH
+
+
+def _lost(dumps: Dumps, places: Mapping[str, _Stand]) -> Verdict | None:
+    """A rank that is gone while others still wait; without anybody who waits it is no hang."""
+    gone = {each.who: each for each in dumps.gone}
+    waiting = [who for who, stand in places.items() if stand.place.waits and who not in gone]
+    waiting += [call.who for call in dumps.calls if not call.done and call.who not in gone]
+    if not gone or not waiting:
+        return None
+    first = gone[by_number(gone)[0]]
+    return Verdict(
+        kind=Kind.GONE,
+        odd=by_number(gone),
+        waiting=by_number(set(waiting)),
+        op=_op(places, [who for who in waiting if who in places]) or next((c.op for c in dumps.calls), ""),
+        doing=first.why,
+        spans=(*(gone[who].span for who in by_number(gone)[:_FEW]), *_spans(places, by_number(waiting))),
+    )
+
+
+# --- collectives by group and number ----------------------------------------------------------------------------------
+
+
+def _booked(dumps: Dumps) -> Verdict | None:
+    """The verdict of the collectives alone."""
+    best: Verdict | None = None
+    for group in sorted({item.group for item in (*dumps.calls, *dumps.reaches)}):
+        verdict = _in_group(group, dumps)
+        if verdict is not None and (best is None or best.kind is Kind.UNDECIDED):
+            best = verdict
+    return best
+
+
+def _in_group(group: str, dumps: Dumps) -> Verdict | None:
+    calls: dict[str, dict[int, Call]] = defaultdict(dict)
+    for call in dumps.calls:
+        if call.group == group:
+            calls[call.who][call.number] = call
+    reached: dict[str, Reach] = {reach.who: reach for reach in dumps.reaches if reach.group == group}
+    if group == "ras":
+        return _behind(reached)
+    pending = {
+        who: min((call for call in numbered.values() if not call.done), key=lambda call: call.number, default=None)
+        for who, numbered in calls.items()
+    }
+    stuck = {who: call for who, call in pending.items() if call is not None}
+    if not stuck:
+        return _behind(reached)
+    number = Counter(call.number for call in stuck.values()).most_common(1)[0][0]
+    at = {who: numbered[number] for who, numbered in calls.items() if number in numbered and who in stuck}
+    everyone = dumps.members.get(group) or frozenset()
+    seen = calls.keys() | reached.keys()
+    missing = [
+        who
+        for who in seen - at.keys()
+        if max([*calls.get(who, {}), reached[who].enqueued if who in reached else 0]) < number
+        and (who in calls or who in reached)
+    ]
+    gone = {each.who for each in dumps.gone}
+    if missing or gone & everyone - at.keys():
+        odd = by_number(missing or gone & everyone)
+        return _ledger_verdict(Kind.GONE if gone & set(odd) else Kind.LATE, odd, at, reached)
+    differing = {who: call for who, call in stuck.items() if call.number != number or _differs(call, at)}
+    if differing:
+        return _ledger_verdict(Kind.MISMATCH, by_number(differing), at, reached)
+    absent = (everyone or _up_to(seen, dumps.expected)) - at.keys()
+    if len(absent) == 1 and len(at) > 1 and not reached.keys() & absent:
+        return _ledger_verdict(Kind.LATE, by_number(absent), at, reached)
+    if absent or len(at) < 2:
+        wanted = by_number(absent)[:_FEW]
+        return replace(_ledger_verdict(Kind.UNDECIDED, (), at, reached), wanted=wanted)
+    behind = [who for who, call in at.items() if call.started is False]
+    if behind and len(behind) < len(at):
+        return _ledger_verdict(Kind.LATE, by_number(behind), at, reached)
+    return _ledger_verdict(Kind.TRANSPORT, (), at, reached)
+
+
+def _up_to(seen: Iterable[str], expected: frozenset[str]) -> frozenset[str]:
+    """All ranks there should be: those that are known, or those up to the highest that is seen."""
+    numbers = [int(who) for who in seen if who.isdigit()]
+    return expected or frozenset(map(str, range(max(numbers, default=-1) + 1)))
+
+
+def _differs(call: Call, at: Mapping[str, Call]) -> bool:
+    """Whether a call is another operation, or of another size, than that of most ranks at its number."""
+    common = Counter((each.op, each.size) for each in at.values()).most_common(1)[0][0]
+    return (call.op, call.size) != common
+
+
+def _behind(reached: Mapping[str, Reach]) -> Verdict | None:
+    """Ranks that enqueued less than the others; RAS counts what the others reached under no name."""
+    most = max((reach.enqueued for reach in reached.values()), default=0)
+    behind = {who: reach for who, reach in reached.items() if reach.enqueued < most}
+    if not behind or len(behind) >= max(2, len(reached)):
+        return None
+    ahead = [who for who in reached if who and who not in behind]
+    return Verdict(
+        kind=Kind.LATE,
+        odd=by_number(behind),
+        waiting=by_number(ahead),
+        doing="behind",
+        op=f"#{most}",
+        spans=tuple(reached[who].span for who in (*by_number(behind)[:_FEW], *by_number(ahead)[:_FEW])),
+    )
+
+
+def _ledger_verdict(kind: Kind, odd: Sequence[str], at: Mapping[str, Call], reached: Mapping[str, Reach]) -> Verdict:
+    waiting = [who for who in by_number(at) if who not in odd]
+    usual = at[waiting[0]] if waiting else next(iter(at.values()))
+    shown = [reached[who].span for who in odd if who in reached] + [at[who].span for who in odd if who in at]
+    return Verdict(
+        kind=kind,
+        odd=tuple(odd),
+        waiting=tuple(waiting),
+        op=f"{usual.op} #{usual.number}",
+        doing=", ".join(sorted({f"{at[who].op} {at[who].size}".strip() for who in odd if who in at})),
+        spans=(*shown[:_FEW], *(at[who].span for who in waiting[:_FEW])),
+    )
+
+
+def _with_stacks(booked: Verdict, places: Mapping[str, _Stand], sources: Sequence[Source], dumps: Dumps) -> Verdict:
+    """Stacks say what the collectives cannot: what the odd rank does, and in which line."""
+    lost = _lost(dumps, places)
+    if lost is not None and set(lost.odd) & set(booked.odd):
+        return lost
+    odd = [who for who in booked.odd if who in places]
+    others = [who for who in places if who not in booked.odd]
+    if booked.kind is Kind.TRANSPORT or not odd or not others:
+        return booked
+    stand = places[odd[0]]
+    if not stand.place.waits:
+        told = _late(places, odd, others, sources)
+    else:
+        told = _pair(places, odd, others, sources)
+        if told.kind is Kind.MISMATCH and booked.kind is not Kind.MISMATCH:
+            told = replace(told, kind=booked.kind)
+    return replace(told, odd=booked.odd, waiting=booked.waiting or told.waiting, op=booked.op)

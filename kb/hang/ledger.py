@@ -1,0 +1,187 @@
+"""Collectives of each rank by process group and number, as the runtimes report them.
+
+PyTorch's flight recorder (as JSON; pickles arrive as JSON), the watchdog's messages and NCCL's RAS report are read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trainmedic.kb.hang.model import Call, Gone, Reach
+from trainmedic.kb.hang.stacks import frames_of, place, rank_of_name
+from trainmedic.kb.lazy import regex
+from trainmedic.kb.model.place import Source, Span
+
+MARKS = (
+    '"pg_config"',
+    "Watchdog caught collective",
+    "last enqueued",
+    "launched up to operation",
+    "exitcode",
+    "INCOMPLETE",
+)
+MOST = 20_000
+SIZES_MAY_DIFFER = ("alltoall", "all_to_all", "send", "recv", "gather", "scatter", "object", "coalesced")
+"""Operations whose input may be of another size on each rank, but for those that end in ``_base``."""
+_CAUGHT = regex(
+    r"\[Rank (?P<rank>[0-9]{1,5})\][^\n]{0,20}Watchdog caught collective operation timeout"
+    r": Work\w{1,20}\(SeqNum=(?P<number>[0-9]{1,12}), OpType=(?P<op>\w{1,40})"
+    r"(?:(?:, TensorShape=\[(?P<shape>[0-9, ]{0,100})\])|(?:, NumelIn=(?P<size>[0-9]{1,15})))?[^\n]{0,200}?\)"
+)
+_STATUS = regex(
+    r"\[PG (?:ID )?(?P<group>[\w.-]{1,40}) (?:PG GUID (?P<guid>[^\n\]]{1,80}?) )?Rank (?P<rank>[0-9]{1,5})\]"
+    r"[^\n]{0,300}?last enqueued(?: NCCL)? work: (?P<enqueued>-?[0-9]{1,12}), last completed(?: NCCL)? work: (?P<completed>-?[0-9]{1,12})"
+)
+_LAUNCHED = regex(r"(?P<count>[0-9]{1,6}) ranks? ha(?:s|ve) launched up to operation (?P<number>[0-9]{1,15})")
+_RAS_RANK = regex(r"^\s{1,20}Rank (?P<rank>[0-9]{1,6}) --[^\n]{0,200}")
+_LOST = regex(r"[Mm]issing communicator data from [0-9]{1,6} ranks?|[0-9]{1,6} ranks? (?:is|are) (?:considered )?dead")
+_FAILED = regex(
+    r"rank\s{0,10}: (?P<rank>[0-9]{1,5}) \(local_rank: [0-9]{1,5}\)\s{1,20}exitcode\s{0,10}: (?P<code>-[0-9]{1,3})"
+)
+
+
+def read(source: Source) -> Iterator[Call | Reach | Gone | tuple[str, frozenset[str]]]:
+    """What one text says; a tuple names a group's ranks."""
+    if not any(mark in source.text for mark in MARKS):
+        return
+    if '"pg_config"' in source.text:
+        yield from _recorded(source)
+    yield from _watched(source)
+    yield from _ras(source)
+    for match in _FAILED.finditer(source.text):
+        span = place(source, match["code"], match.start("code"))
+        yield Gone(who=str(int(match["rank"])), why=f"exitcode {match['code']}", span=span)
+
+
+def _size(op: str, size: str) -> str:
+    name = op.lower()
+    return "" if not name.endswith("_base") and any(word in name for word in SIZES_MAY_DIFFER) else size
+
+
+def _watched(source: Source) -> Iterator[Call | Reach]:
+    groups: dict[tuple[str, int], str] = {}
+    reached: dict[tuple[str, str], Reach] = {}
+    for match in _STATUS.finditer(source.text):
+        who, group = str(int(match["rank"])), match["group"]
+        enqueued, completed = int(match["enqueued"]), int(match["completed"])
+        if enqueued < 0:
+            continue
+        groups.setdefault((who, completed + 1), group)
+        span = _found(source, match.start("enqueued"), match.end("completed"))
+        reached.setdefault((who, group), Reach(who=who, group=group, enqueued=enqueued, completed=completed, span=span))
+    yield from reached.values()
+    seen = set()
+    for match in _CAUGHT.finditer(source.text):
+        who, number = str(int(match["rank"])), int(match["number"])
+        group = groups.get((who, number)) or next((g for (_, n), g in groups.items() if n == number), "0")
+        if (who, group) in seen or len(seen) > MOST:
+            continue
+        seen.add((who, group))
+        yield Call(
+            who=who,
+            group=group,
+            number=number,
+            op=match["op"],
+            size=_size(match["op"], match["shape"] or match["size"] or ""),
+            span=_found(source, match.start(), match.end()),
+        )
+
+
+def _found(source: Source, start: int, end: int) -> Span:
+    return place(source, source.text[start:end], start)
+
+
+def _ras(source: Source) -> Iterator[Reach | Gone]:
+    """Ranks that RAS names: it lists the few, and counts the many."""
+    at, number, most, lost = 0, -1, -1, False
+    few: list[Reach] = []
+    for line in source.text.split("\n"):
+        launched, rank = _LAUNCHED.search(line), _RAS_RANK.match(line)
+        if launched is not None:
+            number, lost = int(launched["number"]), False
+            most = max(most, number)
+        elif _LOST.search(line) is not None:
+            number, lost = -1, True
+        elif rank is not None and (lost or number >= 0):
+            span = _found(source, at + rank.start("rank") - len("Rank "), at + len(line))
+            if lost:
+                yield Gone(who=rank["rank"], why="no data of its communicator", span=span)
+            else:
+                few.append(Reach(who=rank["rank"], group="ras", enqueued=number, span=span))
+        at += len(line) + 1
+    yield from few
+    if few and most > min(reach.enqueued for reach in few):
+        at = source.text.find(f"launched up to operation {most}")
+        yield Reach(who="", group="ras", enqueued=most, span=place(source, f"operation {most}", max(at, 0)))
+
+
+def _recorded(source: Source) -> Iterator[Call | Reach | tuple[str, frozenset[str]]]:
+    """The dumps of one text, which may be several one after the other."""
+    decoder, at, count = json.JSONDecoder(), 0, 0
+    while (at := source.text.find("{", at)) >= 0 and count < MOST:
+        try:
+            dump, end = decoder.raw_decode(source.text, at)
+        except (ValueError, RecursionError):
+            at = source.text.find("\n", at)  # the dump is damaged, or this brace is not its own
+            if at < 0:
+                return
+            continue
+        if isinstance(dump, dict) and isinstance(dump.get("entries"), list):
+            yield from _dump(dump, source, at, str(count))
+            count += 1
+        at = end
+
+
+def _dump(
+    dump: Mapping[str, Any], source: Source, at: int, count: str
+) -> Iterator[Call | Reach | tuple[str, frozenset[str]]]:
+    who = str(dump.get("rank") if isinstance(dump.get("rank"), int) else rank_of_name(source.name) or count)
+    configs, statuses = (dump.get(key) if isinstance(dump.get(key), dict) else {} for key in ("pg_config", "pg_status"))
+    for name, config in (configs or {}).items():
+        if isinstance(config, dict):
+            ranks = frozenset(_numbers(config.get("ranks")))
+            yield str(config.get("name") or name or "0"), ranks
+    last: dict[str, int] = {}
+    for entry in dump["entries"][-MOST:]:
+        call = _entry(entry, who, source, at) if isinstance(entry, dict) else None
+        if call is not None:
+            at = max(at, source.text.find('"collective_seq_id"', at) + 1)  # entries stand in the order of the list
+            last[call.group] = max(last.get(call.group, 0), call.number)
+            yield call
+    for group, status in (statuses or {}).items():
+        if isinstance(status, dict) and str(status.get("last_enqueued_collective", "")).isdigit():
+            done = str(status.get("last_completed_collective", ""))
+            yield Reach(
+                who=who,
+                group=str(group),
+                enqueued=int(status["last_enqueued_collective"]),
+                completed=int(done) if done.isdigit() else None,
+                span=place(source, '"last_enqueued_collective"', 0),
+            )
+
+
+def _entry(entry: Mapping[str, Any], who: str, source: Source, at: int) -> Call | None:
+    number, group = entry.get("collective_seq_id"), entry.get("process_group")
+    if not isinstance(number, int) or entry.get("is_p2p"):
+        return None
+    backend, _, name = str(entry.get("profiling_name") or "").rpartition(":")
+    state, frames, sizes = str(entry.get("state") or ""), entry.get("frames"), entry.get("input_sizes")
+    done = state == "completed" or bool(entry.get("retired"))
+    return Call(
+        who=who,
+        group=str(group[0] if isinstance(group, (list, tuple)) and group else group or "0"),
+        number=number,
+        op=name,
+        size=_size(name, json.dumps(sizes)) if sizes else "",
+        started=done or state == "started" or (False if backend == "nccl" else None),
+        done=done,
+        frames=frames_of(frames, source, at) if isinstance(frames, list) and not done else (),
+        span=place(source, '"collective_seq_id"', at),
+    )
+
+
+def _numbers(value: object) -> Iterator[str]:
+    items = value if isinstance(value, list) else str(value or "").strip("[]").split(",")
+    return (str(int(str(item))) for item in items if str(item).strip().isdigit())
