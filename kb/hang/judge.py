@@ -12,9 +12,10 @@ from trainmedic.kb.hang.model import Call, Dumps, Frame, Gone, Kind, Reach, Thre
 from trainmedic.kb.hang.where import Place, about, place_of
 from trainmedic.kb.model.place import Source, Span
 
-_BUSY_KINDS = ("data", "save", "score", "generate", "build", "collect", "compute")
 _FEW = 4
-"""So many ranks are named and asked for at most."""
+"""So many ranks are asked for at most."""
+_SHOWN = 8
+"""So many ranks of each side are evidence."""
 
 
 def read(sources: Iterable[Source], world: int | None = None) -> Dumps:
@@ -139,7 +140,7 @@ def _op(places: Mapping[str, _Stand], ranks: Sequence[str]) -> str:
 
 
 def _spans(places: Mapping[str, _Stand], ranks: Sequence[str]) -> tuple[Span, ...]:
-    return tuple(places[who].place.path[-1].span for who in ranks[:_FEW] if who in places)
+    return tuple(places[who].place.path[-1].span for who in ranks[:_SHOWN] if who in places)
 
 
 def _undecided(places: Mapping[str, _Stand], waiting: Sequence[str], wanted: Sequence[str], op: str) -> Verdict:
@@ -216,35 +217,34 @@ def _ended(stand: _Stand, split: Frame | None, instead: Frame | None, sources: S
 
 
 def _from(stand: _Stand, split: Frame | None) -> tuple[Frame, ...]:
-    """The calls of a rank from the split on; the function that both are in says nothing."""
+    """The calls of a rank below the split; the function that both are in says nothing."""
     path = stand.place.path
     at = next((index for index, frame in enumerate(path) if frame is split), len(path) - 1)
-    return (*path[at + 1 :], *stand.frames[-0:0]) or path[at:]
+    return path[at + 1 :] or path[at:]
 
 
 def _apart(places: Mapping[str, _Stand], groups: Sequence[Sequence[str]], sources: Sequence[Source]) -> Verdict:
     """The ranks wait in different collectives. The smaller group is odd; of two alike the one that a cause fits."""
-    tried = groups if len(groups[0]) == len(groups[-1]) else groups[:1]
-    best: Verdict | None = None
-    for group in tried:
-        others = next(other for other in reversed(groups) if other is not group)
-        verdict = _pair(places, group, others, sources)
-        if best is None or (best.kind is Kind.MISMATCH and verdict.kind is not Kind.MISMATCH):
-            best = verdict
-    assert best is not None
-    if best.kind is Kind.MISMATCH and len(tried) > 1 and len(groups) == 2:
-        best = replace(best, odd=by_number((*groups[0], *groups[1])), waiting=())
+    others = groups[-1]
+    if len(groups[0]) < len(others):
+        return _pair(places, groups[0], others, sources)[0]
+    ways = [_pair(places, one, other, sources) for one, other in ((groups[0], others), (others, groups[0]))]
+    best = max(ways, key=lambda way: way[1])[0]
+    if best.kind is Kind.MISMATCH:
+        return replace(best, odd=by_number((*groups[0], *others)), waiting=())
     return best
 
 
 def _pair(
     places: Mapping[str, _Stand], group: Sequence[str], others: Sequence[str], sources: Sequence[Source]
-) -> Verdict:
+) -> tuple[Verdict, int]:
+    """The verdict where this group is odd, and how well that fits."""
     odd, other = places[group[0]], places[others[0]]
     split, instead = _split(odd, other)
     waiting = [who for who in places if who not in group]
-    return Verdict(
-        kind=_mechanism(odd, other, split, instead, sources),
+    kind, fit = _mechanism(odd, other, split, instead, sources)
+    verdict = Verdict(
+        kind=kind,
         odd=by_number(group),
         waiting=by_number(waiting),
         op=_op(places, others),
@@ -254,30 +254,30 @@ def _pair(
         instead=instead,
         spans=(*_spans(places, by_number(group)), *_spans(places, by_number(waiting))),
     )
+    return verdict, fit
 
 
 def _mechanism(
     odd: _Stand, other: _Stand, split: Frame | None, instead: Frame | None, sources: Sequence[Source]
-) -> Kind:
+) -> tuple[Kind, int]:
+    """What holds two ways apart. It fits better the other way round where the odd rank is in what the others skip."""
     mine, theirs = _from(odd, split), _from(other, instead)
     here = around(sources, split.file, split.line) if split is not None else Around()
     there = around(sources, instead.file, instead.line) if instead is not None else Around()
     own = [test for test in here.conditions if test not in there.conditions]
-    theirs_only = [test for test in there.conditions if test not in here.conditions]
-    if own and about((), "rank", own):
-        return Kind.GUARDED
+    skipped = [test for test in there.conditions if test not in here.conditions]
+    if about((), "rank", own):
+        return Kind.GUARDED, 4
     if _ended(odd, split, instead, sources):
-        return Kind.UNEVEN
-    for tests, path in ((own + theirs_only, (*mine, *theirs)), ([], (*mine, *theirs))):
-        if about(path, "modality", tests):
-            return Kind.MODALITY
-    if own or theirs_only:
-        return Kind.BRANCH
-    if about(mine, "guarded") and not about(theirs, "guarded"):
-        return Kind.GUARDED
-    if about((*mine, *theirs), "branch"):
-        return Kind.BRANCH
-    return Kind.MISMATCH
+        return Kind.UNEVEN, 4
+    for topic, kind in (("modality", Kind.MODALITY), ("branch", Kind.BRANCH)):
+        if kind is Kind.BRANCH and not (own or skipped) and about(mine, "guarded") and not about(theirs, "guarded"):
+            return Kind.GUARDED, 4
+        if about(theirs, topic, skipped) or (kind is Kind.BRANCH and skipped):
+            return kind, 3 if not about(mine, topic, own) else 2
+        if about(mine, topic, own) or (kind is Kind.BRANCH and own):
+            return kind, 1
+    return Kind.MISMATCH, 0
 
 
 def _lost(dumps: Dumps, places: Mapping[str, _Stand]) -> Verdict | None:
@@ -294,7 +294,7 @@ def _lost(dumps: Dumps, places: Mapping[str, _Stand]) -> Verdict | None:
         waiting=by_number(set(waiting)),
         op=_op(places, [who for who in waiting if who in places]) or next((c.op for c in dumps.calls), ""),
         doing=first.why,
-        spans=(*(gone[who].span for who in by_number(gone)[:_FEW]), *_spans(places, by_number(waiting))),
+        spans=(*(gone[who].span for who in by_number(gone)[:_SHOWN]), *_spans(places, by_number(waiting))),
     )
 
 
@@ -343,7 +343,8 @@ def _in_group(group: str, dumps: Dumps) -> Verdict | None:
     differing = {who: call for who, call in stuck.items() if call.number != number or _differs(call, at)}
     if differing:
         return _ledger_verdict(Kind.MISMATCH, by_number(differing), at, reached)
-    absent = (everyone or _up_to(seen, dumps.expected)) - at.keys()
+    whole = group == ledger.DEFAULT or group.endswith("(default_pg)") or len({c.group for c in dumps.calls}) == 1
+    absent = (everyone or (_up_to(seen, dumps.expected) if whole else frozenset())) - at.keys()
     if len(absent) == 1 and len(at) > 1 and not reached.keys() & absent:
         return _ledger_verdict(Kind.LATE, by_number(absent), at, reached)
     if absent or len(at) < 2:
@@ -368,19 +369,21 @@ def _differs(call: Call, at: Mapping[str, Call]) -> bool:
 
 
 def _behind(reached: Mapping[str, Reach]) -> Verdict | None:
-    """Ranks that enqueued less than the others; RAS counts what the others reached under no name."""
+    """Ranks that enqueued less than the others. RAS names only the few, which may also be the ones ahead."""
     most = max((reach.enqueued for reach in reached.values()), default=0)
-    behind = {who: reach for who, reach in reached.items() if reach.enqueued < most}
+    behind = by_number(who for who, reach in reached.items() if reach.enqueued < most)
+    ahead = by_number(who for who in reached if who and who not in behind)
     if not behind or len(behind) >= max(2, len(reached)):
         return None
-    ahead = [who for who in reached if who and who not in behind]
+    least = min(reach.enqueued for reach in reached.values())
+    unnamed = behind == ("",)
     return Verdict(
-        kind=Kind.LATE,
-        odd=by_number(behind),
-        waiting=by_number(ahead),
-        doing="behind",
-        op=f"#{most}",
-        spans=tuple(reached[who].span for who in (*by_number(behind)[:_FEW], *by_number(ahead)[:_FEW])),
+        kind=Kind.MISMATCH if unnamed else Kind.LATE,
+        odd=ahead if unnamed else behind,
+        waiting=() if unnamed else ahead,
+        doing=f"#{most}" if unnamed else f"#{least}",
+        op=f"#{least}" if unnamed else f"#{most}",
+        spans=tuple(reached[who].span for who in (*behind[:_SHOWN], *ahead[:_SHOWN])),
     )
 
 
@@ -394,7 +397,7 @@ def _ledger_verdict(kind: Kind, odd: Sequence[str], at: Mapping[str, Call], reac
         waiting=tuple(waiting),
         op=f"{usual.op} #{usual.number}",
         doing=", ".join(sorted({f"{at[who].op} {at[who].size}".strip() for who in odd if who in at})),
-        spans=(*shown[:_FEW], *(at[who].span for who in waiting[:_FEW])),
+        spans=(*shown[:_SHOWN], *(at[who].span for who in waiting[:_SHOWN])),
     )
 
 
@@ -411,7 +414,7 @@ def _with_stacks(booked: Verdict, places: Mapping[str, _Stand], sources: Sequenc
     if not stand.place.waits:
         told = _late(places, odd, others, sources)
     else:
-        told = _pair(places, odd, others, sources)
+        told = _pair(places, odd, others, sources)[0]
         if told.kind is Kind.MISMATCH and booked.kind is not Kind.MISMATCH:
             told = replace(told, kind=booked.kind)
     return replace(told, odd=booked.odd, waiting=booked.waiting or told.waiting, op=booked.op)

@@ -6,6 +6,7 @@ PyTorch's flight recorder (as JSON; pickles arrive as JSON), the watchdog's mess
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,17 +24,23 @@ MARKS = (
     "INCOMPLETE",
 )
 MOST = 20_000
+DEFAULT = "0"
+"""The group of all ranks."""
 SIZES_MAY_DIFFER = ("alltoall", "all_to_all", "send", "recv", "gather", "scatter", "object", "coalesced")
 """Operations whose input may be of another size on each rank, but for those that end in ``_base``."""
 _CAUGHT = regex(
-    r"\[Rank (?P<rank>[0-9]{1,5})\][^\n]{0,20}Watchdog caught collective operation timeout"
-    r": Work\w{1,20}\(SeqNum=(?P<number>[0-9]{1,12}), OpType=(?P<op>\w{1,40})"
-    r"(?:(?:, TensorShape=\[(?P<shape>[0-9, ]{0,100})\])|(?:, NumelIn=(?P<size>[0-9]{1,15})))?[^\n]{0,200}?\)"
+    r"\[Rank (?P<rank>[0-9]{1,5})\][^\n]{0,20}Watchdog caught collective operation timeout:\s{1,3}Work\w{1,20}"
+    r"\(SeqNum=(?P<number>[0-9]{1,12}), OpTy\s?pe=(?P<op>\w{1,40})"
+    r"(?:, TensorShape=\[(?P<shape>[0-9, ]{0,100})\]|, NumelIn=(?P<size>[0-9]{1,15}))?"
+    r"[^)]{0,200}?Timeout\(ms\)=[0-9]{1,12}\)"
 )
 _STATUS = regex(
-    r"\[PG (?:ID )?(?P<group>[\w.-]{1,40}) (?:PG GUID (?P<guid>[^\n\]]{1,80}?) )?Rank (?P<rank>[0-9]{1,5})\]"
-    r"[^\n]{0,300}?last enqueued(?: NCCL)? work: (?P<enqueued>-?[0-9]{1,12}), last completed(?: NCCL)? work: (?P<completed>-?[0-9]{1,12})"
+    r"\[PG (?:ID )?(?P<group>[\w.-]{1,40}) (?:PG GUID (?P<guid>[^\n\] ]{1,80}) |\([^)\n]{1,80}\) )?"
+    r"Rank (?P<rank>[0-9]{1,5})\][^\n]{0,300}?last enqueued(?: NCCL)? work: (?P<enqueued>-?[0-9]{1,12}), "
+    r"last completed(?: NCCL)? work: (?P<completed>-?[0-9]{1,12})"
 )
+_GLOBAL = regex(r"\[rank(?P<rank>[0-9]{1,5})\]:")
+"""What the runtime puts before its lines. The rank in the line itself is that in the group."""
 _LAUNCHED = regex(r"(?P<count>[0-9]{1,6}) ranks? ha(?:s|ve) launched up to operation (?P<number>[0-9]{1,15})")
 _RAS_RANK = regex(r"^\s{1,20}Rank (?P<rank>[0-9]{1,6}) --[^\n]{0,200}")
 _LOST = regex(r"[Mm]issing communicator data from [0-9]{1,6} ranks?|[0-9]{1,6} ranks? (?:is|are) (?:considered )?dead")
@@ -64,18 +71,19 @@ def _watched(source: Source) -> Iterator[Call | Reach]:
     groups: dict[tuple[str, int], str] = {}
     reached: dict[tuple[str, str], Reach] = {}
     for match in _STATUS.finditer(source.text):
-        who, group = str(int(match["rank"])), match["group"]
+        who, group = _who(source.text, match), match["guid"] or match["group"]
         enqueued, completed = int(match["enqueued"]), int(match["completed"])
         if enqueued < 0:
             continue
         groups.setdefault((who, completed + 1), group)
         span = _found(source, match.start("enqueued"), match.end("completed"))
-        reached.setdefault((who, group), Reach(who=who, group=group, enqueued=enqueued, completed=completed, span=span))
+        reach = Reach(who=who, group=group, enqueued=enqueued, completed=completed, span=span)
+        reached.setdefault((who, group), reach)
     yield from reached.values()
     seen = set()
     for match in _CAUGHT.finditer(source.text):
-        who, number = str(int(match["rank"])), int(match["number"])
-        group = groups.get((who, number)) or next((g for (_, n), g in groups.items() if n == number), "0")
+        who, number = _who(source.text, match), int(match["number"])
+        group = groups.get((who, number)) or next((g for (_, n), g in groups.items() if n == number), DEFAULT)
         if (who, group) in seen or len(seen) > MOST:
             continue
         seen.add((who, group))
@@ -89,19 +97,27 @@ def _watched(source: Source) -> Iterator[Call | Reach]:
         )
 
 
+def _who(text: str, match: re.Match[str]) -> str:
+    """The rank in the job, where the runtime's prefix states it."""
+    prefix = None
+    for prefix in _GLOBAL.finditer(text, text.rfind("\n", 0, match.start()) + 1, match.start()):
+        pass
+    return str(int((prefix or match)["rank"]))
+
+
 def _found(source: Source, start: int, end: int) -> Span:
     return place(source, source.text[start:end], start)
 
 
 def _ras(source: Source) -> Iterator[Reach | Gone]:
     """Ranks that RAS names: it lists the few, and counts the many."""
-    at, number, most, lost = 0, -1, -1, False
+    at, number, lost, counted = 0, -1, False, list[int]()
     few: list[Reach] = []
     for line in source.text.split("\n"):
         launched, rank = _LAUNCHED.search(line), _RAS_RANK.match(line)
         if launched is not None:
             number, lost = int(launched["number"]), False
-            most = max(most, number)
+            counted.append(number)
         elif _LOST.search(line) is not None:
             number, lost = -1, True
         elif rank is not None and (lost or number >= 0):
@@ -112,9 +128,9 @@ def _ras(source: Source) -> Iterator[Reach | Gone]:
                 few.append(Reach(who=rank["rank"], group="ras", enqueued=number, span=span))
         at += len(line) + 1
     yield from few
-    if few and most > min(reach.enqueued for reach in few):
-        at = source.text.find(f"launched up to operation {most}")
-        yield Reach(who="", group="ras", enqueued=most, span=place(source, f"operation {most}", max(at, 0)))
+    if few:  # the many are counted, not named
+        number = next((number for number in counted if number != few[0].enqueued), few[0].enqueued)
+        yield Reach(who="", group="ras", enqueued=number, span=place(source, f"operation {number}", 0))
 
 
 def _recorded(source: Source) -> Iterator[Call | Reach | tuple[str, frozenset[str]]]:

@@ -115,8 +115,8 @@ class Kind(StrEnum):
 class Verdict:
     """``odd``: the ranks to look at; ``waiting``: those that wait for them, in ``op``.
 
-    ``line`` is the deepest call of the odd rank that the others do not share and that is not the communication itself;
-    ``split`` is where its way leaves theirs, ``instead`` where they went. ``wanted``: ranks whose evidence would decide.
+    ``line`` is the deepest call of the odd rank that is not the communication itself; ``split`` is where its way leaves
+    theirs, ``instead`` where they went. ``wanted``: ranks whose evidence would decide.
     """
 
     kind: Kind

@@ -27,7 +27,8 @@ _PREFIX = regex(
     re.IGNORECASE,
 )
 _HEADING = regex(
-    r"^[^\w\n]{0,12}(?:global[ _]|dp |gpu )?rank[ _:=#]{0,3}(?P<rank>[0-9]{1,5})\b(?:\s{0,3}(?:of|/)\s{0,3}(?P<of>[0-9]{1,5}))?",
+    r"^[^\w\n]{0,12}(?:global[ _]|dp |gpu )?rank[ _:=#]{0,3}(?P<rank>[0-9]{1,5})\b"
+    r"(?:\s{0,3}(?:of|/)\s{0,3}(?P<of>[0-9]{1,5}))?",
     re.IGNORECASE,
 )
 _GONE = regex(r"\b(?:gone|dead|killed|exited|no such process|zombie|defunct|not running)\b", re.IGNORECASE)

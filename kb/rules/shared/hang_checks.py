@@ -1,0 +1,70 @@
+"""One rule for each mechanism by which the ranks of a run are held apart: the verdict of `kb.hang.judge`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
+from trainmedic.kb.engine.values import is_number
+from trainmedic.kb.hang.judge import judge, read
+from trainmedic.kb.hang.model import Dumps, Frame, Kind, Verdict
+
+_MOST_NAMED = 8
+
+
+def dumps_of(facts: Facts) -> Dumps:
+    """All hang evidence of a paste, read once."""
+    return facts.once("hang.dumps", _read)
+
+
+def _read(facts: Facts) -> Dumps:
+    world = facts.name("world_size").value
+    return read(facts.evidence.sources, int(world) if is_number(world) else None)
+
+
+def verdict_of(facts: Facts) -> Verdict | None:
+    return facts.once("hang.verdict", lambda facts: judge(dumps_of(facts), facts.evidence.sources))
+
+
+def _named(ranks: tuple[str, ...]) -> str:
+    return ", ".join(ranks[:_MOST_NAMED]) + (" …" if len(ranks) > _MOST_NAMED else "") or "–"
+
+
+def _shown(frame: Frame | None) -> str:
+    return frame.text if frame is not None else "?"
+
+
+def _check(kind: Kind) -> Callable[[Facts], Outcome]:
+    def check(facts: Facts) -> Outcome:
+        verdict = verdict_of(facts)
+        if verdict is None or verdict.kind is not kind:
+            return NOT_SHOWN
+        return fires(
+            *verdict.spans,
+            odd=_named(verdict.odd),
+            waiting=_named(verdict.waiting),
+            op=verdict.op or "?",
+            doing=verdict.doing or "?",
+            line=_shown(verdict.line),
+            split=_shown(verdict.split),
+            instead=_shown(verdict.instead),
+            at=f", {verdict.line.text}" if verdict.line is not None else "",
+        )
+
+    return check
+
+
+guarded, uneven, modality = _check(Kind.GUARDED), _check(Kind.UNEVEN), _check(Kind.MODALITY)
+branch, mismatch = _check(Kind.BRANCH), _check(Kind.MISMATCH)
+gone, transport = _check(Kind.GONE), _check(Kind.TRANSPORT)
+_late = _check(Kind.LATE)
+
+
+def late(facts: Facts) -> Outcome:
+    """Fires where ranks wait for one that does something else; where that cannot be told, asks for what would."""
+    verdict = verdict_of(facts)
+    if verdict is None or verdict.kind is not Kind.UNDECIDED or not verdict.wanted:
+        return _late(facts)
+    wanted = "stacks:" + "+".join(verdict.wanted)
+    return Outcome(value=None, evidence=verdict.spans, missing=(wanted,), user_provided=True)

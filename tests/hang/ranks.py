@@ -1,0 +1,48 @@
+"""The process that the ranks of a scenario are forked from: torch is imported once for all of them.
+
+    python -m tests.hang.ranks FOLDER      reads lines of JSON: {"script", "world", "port", "log"}, answers with the pids
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import signal
+import sys
+
+
+def main() -> None:
+    import torch.distributed  # noqa: F401 - imported before the ranks are forked
+
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # a rank that ends leaves no zombie
+    print("ready", flush=True)
+    for line in sys.stdin:
+        job = json.loads(line)
+        pids = []
+        for rank in range(job["world"]):
+            pid = os.fork()
+            if pid == 0:
+                _run(job, rank)
+            pids.append(pid)
+        print(json.dumps(pids), flush=True)
+
+
+def _run(job: dict[str, str], rank: int) -> None:
+    os.setsid()
+    log = os.open(f"{job['log']}.{rank}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for number in (1, 2):
+        os.dup2(log, number)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    names = {"RANK": str(rank), "WORLD_SIZE": str(job["world"]), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": job["port"]}
+    os.environ.update(names, TORCH_FR_BUFFER_SIZE="200", GLOO_SOCKET_IFNAME="lo")
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    try:
+        with open(job["script"], encoding="utf-8") as file:
+            exec(compile(file.read(), job["script"], "exec"), {"__name__": "__main__"})  # noqa: S102 - our own script
+    finally:
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
