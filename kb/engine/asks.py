@@ -53,8 +53,8 @@ def _ask(fact: str, spellings: Sequence[str], note: Text) -> Text:
     if kind == "stacks":
         name = name.replace("+", ", ")
         return Text(
-            en=f"Send the stacks of rank {name}, taken twice: `py-spy dump --pid PID`, or `trainmedic doctor` on the node.",
-            zh=f"请提供 rank {name} 的堆栈，隔几秒取两次：`py-spy dump --pid PID`，或在节点上运行 `trainmedic doctor`。",
+            en=f"Send the stacks of rank {name}, taken twice: `py-spy dump --pid PID`, or `trainmedic doctor` there.",
+            zh=f"请提供 rank {name} 的堆栈，隔几秒取两次：`py-spy dump --pid PID`，或在那里运行 `trainmedic doctor`。",
         )
     if kind == "metric":
         return Text(en=f"Paste log rows that show `{name}`.", zh=f"请贴出含有 `{name}` 的日志行。")

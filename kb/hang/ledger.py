@@ -99,10 +99,8 @@ def _watched(source: Source) -> Iterator[Call | Reach]:
 
 def _who(text: str, match: re.Match[str]) -> str:
     """The rank in the job, where the runtime's prefix states it."""
-    prefix = None
-    for prefix in _GLOBAL.finditer(text, text.rfind("\n", 0, match.start()) + 1, match.start()):
-        pass
-    return str(int((prefix or match)["rank"]))
+    before = _GLOBAL.findall(text, text.rfind("\n", 0, match.start()) + 1, match.start())
+    return str(int(before[-1] if before else match["rank"]))
 
 
 def _found(source: Source, start: int, end: int) -> Span:

@@ -42,7 +42,7 @@ _FAULT = regex(
     r"(?:Thread 0x(?P<id>[0-9a-f]{1,16})[^\n]{0,60}|Stack|Traceback) \(most recent call first\)", re.IGNORECASE
 )
 _CALL = regex(
-    r"^[\s>|*-]{1,60}(?P<function>[^\s()\"][^()\n\"]{0,200}?) \((?P<file>[^()\n]{1,300}?):(?P<line>[0-9]{1,7})\)\s*$"
+    r"^[\s>|*-]{1,60}(?P<function>[^\s()\"][^()\n\"]{0,200}?) \((?P<file>[^()\n]{1,300}?):(?P<line>[0-9]{1,7})(?P<end>\))\s*$"
 )
 _FILE = regex(
     r"^[\s>|*-]{0,60}File \"(?P<file>[^\"\n]{1,300})\", line (?P<line>[0-9]{1,7}),? in (?P<function>[^\n]{1,200}?)\s*$"
@@ -115,7 +115,7 @@ def _line(state: _Open, source: Source, number: int, line: str) -> None:
     if match is not None:
         if state.reading and len(state.frames) < MOST_FRAMES and match["file"].endswith((".py", ">", ".pyc")):
             begin = min(match.start("function"), match.start("file"))
-            end = max(match.end("function"), match.end("line"))
+            end = match.end("end" if "end" in match.groupdict() else "function")
             span = _span(source, number, offset + begin, offset + end, line)
             state.frames.append(
                 Frame(file=match["file"], line=int(match["line"]), function=match["function"], span=span)

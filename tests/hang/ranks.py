@@ -1,6 +1,6 @@
 """The process that the ranks of a scenario are forked from: torch is imported once for all of them.
 
-    python -m tests.hang.ranks FOLDER      reads lines of JSON: {"script", "world", "port", "log"}, answers with the pids
+python -m tests.hang.ranks FOLDER      reads lines of JSON: {"script", "world", "port", "log"}, answers with the pids
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def main() -> None:
     import torch.distributed  # noqa: F401 - imported before the ranks are forked
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # a rank that ends leaves no zombie
-    print("ready", flush=True)
+    _say("ready")
     for line in sys.stdin:
         job = json.loads(line)
         pids = []
@@ -25,11 +25,15 @@ def main() -> None:
             if pid == 0:
                 _run(job, rank)
             pids.append(pid)
-        print(json.dumps(pids), flush=True)
+        _say(json.dumps(pids))
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def _run(job: dict[str, str], rank: int) -> None:
-    os.setsid()
     log = os.open(f"{job['log']}.{rank}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for number in (1, 2):
         os.dup2(log, number)
@@ -39,7 +43,7 @@ def _run(job: dict[str, str], rank: int) -> None:
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     try:
         with open(job["script"], encoding="utf-8") as file:
-            exec(compile(file.read(), job["script"], "exec"), {"__name__": "__main__"})  # noqa: S102 - our own script
+            exec(compile(file.read(), job["script"], "exec"), {"__name__": "__main__"})
     finally:
         os._exit(1)
 

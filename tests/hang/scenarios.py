@@ -15,7 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmedic.kb.hang.model import Kind
+from trainmedic.kb.hang.judge import judge, read
+from trainmedic.kb.hang.model import Kind, Verdict
+from trainmedic.kb.model.place import Source
 from trainmedic.ui.doctor.stacks import Collected, Rank, collect
 
 _HEAD = """
@@ -122,7 +124,8 @@ def main():
     if RANK == {odd}:
         ends = socket.socketpair()
         for name in os.listdir("/proc/self/fd"):
-            if int(name) > 2 and "socket" in os.path.realpath("/proc/self/fd/" + name) and int(name) not in (ends[0].fileno(), ends[1].fileno()):
+            is_socket = "socket" in os.path.realpath("/proc/self/fd/" + name)
+            if is_socket and int(name) not in (ends[0].fileno(), ends[1].fileno()):
                 os.dup(int(name))
                 os.dup2(ends[0].fileno(), int(name))
     time.sleep(0.3)
@@ -165,7 +168,7 @@ class Scenario:
     kind: Kind | None
     script: str
     world: int
-    odd: int
+    odd: int = 0
     deepest: int = 0
     split: int = 0
 
@@ -177,12 +180,14 @@ def scenario(kind: Kind, seed: int) -> Scenario:
     odd = draw.randrange(world)
     before = draw.random() < 0.5
     after = kind in (Kind.GUARDED, Kind.UNEVEN)
-    kill = f'os.kill(os.getpid(), signal.{{}}) if RANK == {odd} else None'
+    kill = f"os.kill(os.getpid(), signal.{{}}) if RANK == {odd} else None"
     helper = draw.choice(("save_checkpoint", "evaluate", "log_metrics", "export_model", "push_to_hub"))
     text = _BODIES[kind].format(
         helper=helper,
         guard=draw.choice((f"RANK == {odd}", f"dist.get_rank() == {odd} and step == 2")),
-        collective=draw.choice(("dist.barrier()", "dist.all_gather([torch.ones(2)] * WORLD, torch.ones(2))")[: 1 + after]),
+        collective=draw.choice(
+            ("dist.barrier()", "dist.all_gather([torch.ones(2)] * WORLD, torch.ones(2))")[: 1 + after]
+        ),
         few=draw.randint(1, 6),
         odd=odd,
         after=draw.choice(("finish_epoch", "evaluate", "collect_metrics", "wrap_up")),
@@ -190,7 +195,7 @@ def scenario(kind: Kind, seed: int) -> Scenario:
         images=draw.choice(("pixel_values", "images", "audio")),
         expert=draw.choice(("run_expert", "optional_adapter", "aux_head")),
         work=draw.choice(("load_batch", "__getitem__", "compute_reward", "tokenize")),
-        slow=draw.choice(("time.sleep(99)", "sum(range(10 ** 10))", "open('/dev/tty' if False else FIFO).read()")),
+        slow=draw.choice(("time.sleep(99)", "sum(range(10 ** 10))", "open(FIFO).read()")),
         lost_before="pass",
         lost_within="pass" if before else kill.format("SIGSTOP"),
         pad=draw.choice(_PADS).replace("{i}", _indent(_BODIES[kind])),
@@ -199,8 +204,13 @@ def scenario(kind: Kind, seed: int) -> Scenario:
     early = kill.format("SIGKILL") if kind is Kind.GONE and before else ""
     script = head + text + _TAIL.format(before=early)
     lines = script.split("\n")
-    at = {mark: next((n for n, line in enumerate(lines, 1) if line.endswith(f"# {mark}")), 0) for mark in ("deepest", "split")}
-    return Scenario(kind=kind, script=script.replace("# deepest", "").replace("# split", ""), world=world, odd=odd, **at)
+    at = {
+        mark: next((n for n, line in enumerate(lines, 1) if line.endswith(f"# {mark}")), 0)
+        for mark in ("deepest", "split")
+    }
+    return Scenario(
+        kind=kind, script=script.replace("# deepest", "").replace("# split", ""), world=world, odd=odd, **at
+    )
 
 
 def _indent(body: str) -> str:
@@ -235,9 +245,7 @@ class Ranks:
         print(json.dumps(job), file=self._process.stdin, flush=True)
         pids = json.loads(self._process.stdout.readline())
         self._started += pids
-        return tuple(
-            Rank(pid=pid, rank=number, world=scenario.world, script=path) for number, pid in enumerate(pids)
-        )
+        return tuple(Rank(pid=pid, rank=number, world=scenario.world, script=path) for number, pid in enumerate(pids))
 
     def stop(self, ranks: tuple[Rank, ...]) -> None:
         for rank in ranks:
@@ -252,16 +260,31 @@ class Ranks:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.kill()
-        self._process.wait()
+        self._process.communicate()
 
 
-def settle(seconds: float = 1.5) -> None:
+def healthy(name: str) -> Scenario:
+    return Scenario(
+        kind=None, script=_HEAD + "FIFO = __file_fifo__\n" + HEALTHY[name] + _TAIL.format(before=""), world=2
+    )
+
+
+def settle(seconds: float) -> None:
     """Ranks connect and come to their hang."""
     time.sleep(seconds)
 
 
 def dumped(ranks: tuple[Rank, ...]) -> Collected:
     return collect(ranks, seconds=30, between=0.3)
+
+
+def told(collected: Collected, *, scripts: bool = True) -> Verdict | None:
+    """The verdict over what was collected, with or without the scripts."""
+    texts = [
+        each for each in collected.files if isinstance(each.content, str) and (scripts or each.name == "stacks.txt")
+    ]
+    sources = [Source(name=each.name, text=str(each.content), byte_count=0) for each in texts]
+    return judge(read(sources), sources)
 
 
 def kinds() -> Iterator[Kind]:

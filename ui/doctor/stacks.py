@@ -26,7 +26,7 @@ PROC = Path("/proc")
 RANK_NAMES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 WORLD_NAMES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 RECORDER_NAMES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
-RECORDER_DEFAULT = "/tmp/nccl_trace_rank_"  # noqa: S108 - where PyTorch writes
+RECORDER_DEFAULT = "/tmp/nccl_trace_rank_"
 MOST_RANKS = 64
 MOST_RECORD = 32 * 1024 * 1024
 MOST_SCRIPT = 256 * 1024
@@ -138,7 +138,7 @@ def _stack(rank: Rank, end: float) -> tuple[str, str]:
 
 def _spied(spy: str, pid: int, seconds: float) -> tuple[str, str]:
     try:
-        done = subprocess.run(  # noqa: S603 - our own arguments
+        done = subprocess.run(
             [spy, "dump", "--pid", str(pid)], capture_output=True, text=True, timeout=seconds, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
