@@ -12,6 +12,8 @@ from trainmedic.kb.hang.model import Call, Dumps, Frame, Gone, Kind, Reach, Thre
 from trainmedic.kb.hang.where import Place, about, place_of
 from trainmedic.kb.model.place import Source, Span
 
+ALL = ("*",)
+"""Asked for where it is not known which ranks there are."""
 _FEW = 4
 """So many ranks are asked for at most."""
 _SHOWN = 8
@@ -148,7 +150,7 @@ def _undecided(places: Mapping[str, _Stand], waiting: Sequence[str], wanted: Seq
         kind=Kind.UNDECIDED,
         waiting=by_number(waiting),
         op=op,
-        wanted=tuple(wanted),
+        wanted=tuple(wanted) if len(places) > 1 or wanted[0] not in places else ALL,
         spans=_spans(places, waiting),
         line=places[waiting[0]].place.path[-1] if waiting else None,
     )
@@ -329,26 +331,26 @@ def _in_group(group: str, dumps: Dumps) -> Verdict | None:
     number = Counter(call.number for call in stuck.values()).most_common(1)[0][0]
     at = {who: numbered[number] for who, numbered in calls.items() if number in numbered and who in stuck}
     everyone = dumps.members.get(group) or frozenset()
+    whole = group == ledger.DEFAULT or group.endswith("(default_pg)") or len({c.group for c in dumps.calls}) == 1
     seen = calls.keys() | reached.keys()
+    gone = {each.who for each in dumps.gone if whole or each.who in everyone} - at.keys()
     missing = [
         who
-        for who in seen - at.keys()
+        for who in seen - stuck.keys()
         if max([*calls.get(who, {}), reached[who].enqueued if who in reached else 0]) < number
-        and (who in calls or who in reached)
     ]
-    gone = {each.who for each in dumps.gone}
-    if missing or gone & everyone - at.keys():
-        odd = by_number(missing or gone & everyone)
-        return _ledger_verdict(Kind.GONE if gone & set(odd) else Kind.LATE, odd, at, reached)
+    if gone or missing:
+        return _ledger_verdict(Kind.GONE if gone else Kind.LATE, by_number(gone or missing), at, reached)
     differing = {who: call for who, call in stuck.items() if call.number != number or _differs(call, at)}
+    if 2 * len(differing) == len(stuck):  # nobody is more usual than the others
+        differing = stuck
     if differing:
         return _ledger_verdict(Kind.MISMATCH, by_number(differing), at, reached)
-    whole = group == ledger.DEFAULT or group.endswith("(default_pg)") or len({c.group for c in dumps.calls}) == 1
     absent = (everyone or (_up_to(seen, dumps.expected) if whole else frozenset())) - at.keys()
     if len(absent) == 1 and len(at) > 1 and not reached.keys() & absent:
         return _ledger_verdict(Kind.LATE, by_number(absent), at, reached)
     if absent or len(at) < 2:
-        wanted = by_number(absent)[:_FEW]
+        wanted = by_number(absent)[:_FEW] or ALL
         return replace(_ledger_verdict(Kind.UNDECIDED, (), at, reached), wanted=wanted)
     behind = [who for who, call in at.items() if call.started is False]
     if behind and len(behind) < len(at):
@@ -404,11 +406,15 @@ def _ledger_verdict(kind: Kind, odd: Sequence[str], at: Mapping[str, Call], reac
 def _with_stacks(booked: Verdict, places: Mapping[str, _Stand], sources: Sequence[Source], dumps: Dumps) -> Verdict:
     """Stacks say what the collectives cannot: what the odd rank does, and in which line."""
     lost = _lost(dumps, places)
+    if booked.kind is Kind.TRANSPORT:
+        return booked
     if lost is not None and set(lost.odd) & set(booked.odd):
         return lost
+    if not booked.waiting and (told := _compared(places, dumps, sources)) is not None:
+        return told
     odd = [who for who in booked.odd if who in places]
     others = [who for who in places if who not in booked.odd]
-    if booked.kind is Kind.TRANSPORT or not odd or not others:
+    if not odd or not others:
         return booked
     stand = places[odd[0]]
     if not stand.place.waits:

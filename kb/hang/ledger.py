@@ -16,12 +16,8 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Source, Span
 
 MARKS = (
-    '"pg_config"',
-    "Watchdog caught collective",
-    "last enqueued",
-    "launched up to operation",
-    "exitcode",
-    "INCOMPLETE",
+    *('"pg_config"', "Watchdog caught collective", "ast enqueued", "is running collective", "exitcode"),
+    *("launched up to operation", "communicator data from", "considered dead"),
 )
 MOST = 20_000
 DEFAULT = "0"
@@ -36,17 +32,24 @@ _CAUGHT = regex(
 )
 _STATUS = regex(
     r"\[PG (?:ID )?(?P<group>[\w.-]{1,40}) (?:PG GUID (?P<guid>[^\n\] ]{1,80}) |\([^)\n]{1,80}\) )?"
-    r"Rank (?P<rank>[0-9]{1,5})\][^\n]{0,300}?last enqueued(?: NCCL)? work: (?P<enqueued>-?[0-9]{1,12}), "
+    r"Rank (?P<rank>[0-9]{1,5})\][^\n]{0,400}?[Ll]ast enqueued(?: NCCL)? work: (?P<enqueued>-?[0-9]{1,12}), "
     r"last completed(?: NCCL)? work: (?P<completed>-?[0-9]{1,12})"
 )
 _GLOBAL = regex(r"\[rank(?P<rank>[0-9]{1,5})\]:")
 """What the runtime puts before its lines. The rank in the line itself is that in the group."""
+_RUNNING = regex(
+    r"Rank (?P<rank>[0-9]{1,5}) is running collective: CollectiveFingerPrint\("
+    r"(?:SequenceNumber=(?P<number>[0-9]{1,12}), )?OpType=(?P<op>\w{1,40})"
+    r"(?:, TensorShape=\[(?P<shape>[0-9, ]{0,100})\])?"
+)
+"""The check of TORCH_DISTRIBUTED_DEBUG=DETAIL, which stops at once."""
 _LAUNCHED = regex(r"(?P<count>[0-9]{1,6}) ranks? ha(?:s|ve) launched up to operation (?P<number>[0-9]{1,15})")
 _RAS_RANK = regex(r"^\s{1,20}Rank (?P<rank>[0-9]{1,6}) --[^\n]{0,200}")
 _LOST = regex(r"[Mm]issing communicator data from [0-9]{1,6} ranks?|[0-9]{1,6} ranks? (?:is|are) (?:considered )?dead")
 _FAILED = regex(
-    r"rank\s{0,10}: (?P<rank>[0-9]{1,5}) \(local_rank: [0-9]{1,5}\)\s{1,20}exitcode\s{0,10}: (?P<code>-[0-9]{1,3})"
+    r"rank\s{0,10}: (?P<rank>[0-9]{1,5}) \(local_rank: [0-9]{1,5}\)\s{1,20}exitcode\s{0,10}: (?P<code>-(?!6\b|15\b)[0-9]{1,3})"
 )
+"""An exit by a signal, but for those by which the watchdog and the launcher end the ranks that waited."""
 
 
 def read(source: Source) -> Iterator[Call | Reach | Gone | tuple[str, frozenset[str]]]:
@@ -57,6 +60,15 @@ def read(source: Source) -> Iterator[Call | Reach | Gone | tuple[str, frozenset[
         yield from _recorded(source)
     yield from _watched(source)
     yield from _ras(source)
+    for match in _RUNNING.finditer(source.text):
+        yield Call(
+            who=str(int(match["rank"])),
+            group="detail",
+            number=int(match["number"] or 0),
+            op=match["op"],
+            size=_size(match["op"], match["shape"] or ""),
+            span=_found(source, match.start(), match.end()),
+        )
     for match in _FAILED.finditer(source.text):
         span = place(source, match["code"], match.start("code"))
         yield Gone(who=str(int(match["rank"])), why=f"exitcode {match['code']}", span=span)

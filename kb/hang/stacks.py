@@ -42,7 +42,8 @@ _FAULT = regex(
     r"(?:Thread 0x(?P<id>[0-9a-f]{1,16})[^\n]{0,60}|Stack|Traceback) \(most recent call first\)", re.IGNORECASE
 )
 _CALL = regex(
-    r"^[\s>|*-]{1,60}(?P<function>[^\s()\"][^()\n\"]{0,200}?) \((?P<file>[^()\n]{1,300}?):(?P<line>[0-9]{1,7})(?P<end>\))\s*$"
+    r"^[\s>|*-]{1,60}(?P<function>[^\s()\"][^()\n\"]{0,200}?) "
+    r"\((?P<file>[^()\n]{1,300}?):(?P<line>[0-9]{1,7})(?P<end>\))\s*$"
 )
 _FILE = regex(
     r"^[\s>|*-]{0,60}File \"(?P<file>[^\"\n]{1,300})\", line (?P<line>[0-9]{1,7}),? in (?P<function>[^\n]{1,200}?)\s*$"
@@ -220,7 +221,7 @@ def chains(threads: tuple[Thread, ...]) -> dict[tuple[str, int], tuple[Frame, ..
     found = {}
     for key, group in grouped.items():
         main = next(
-            (each for each in group if is_main(each) and each.name),
+            (each for each in group if is_main(each)),
             next((each for each in group if each.frames[0].function == "<module>"), group[-1]),
         )
         rest = [each for each in group if each is not main and _runs_backward(each)]

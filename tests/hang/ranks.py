@@ -10,10 +10,13 @@ import json
 import os
 import signal
 import sys
+import threading
+import time
 
 
 def main() -> None:
-    import torch.distributed  # noqa: F401 - imported before the ranks are forked
+    import torch._dynamo
+    import torch.distributed  # noqa: F401
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # a rank that ends leaves no zombie
     _say("ready")
@@ -26,6 +29,17 @@ def main() -> None:
                 _run(job, rank)
             pids.append(pid)
         _say(json.dumps(pids))
+
+
+def _record(path: str) -> None:
+    """Keeps the rank's flight recorder in a file, as PyTorch's watchdog writes it at a timeout."""
+    from torch._C._distributed_c10d import _dump_fr_trace
+
+    while True:
+        time.sleep(0.5)
+        with open(f"{path}.new", "wb") as file:
+            file.write(_dump_fr_trace())
+        os.replace(f"{path}.new", path)
 
 
 def _say(text: str) -> None:
@@ -41,6 +55,8 @@ def _run(job: dict[str, str], rank: int) -> None:
     names = {"RANK": str(rank), "WORLD_SIZE": str(job["world"]), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": job["port"]}
     os.environ.update(names, TORCH_FR_BUFFER_SIZE="200", GLOO_SOCKET_IFNAME="lo")
     faulthandler.register(signal.SIGUSR1, all_threads=True)
+    if job["record"]:
+        threading.Thread(target=_record, args=(f"{job['log']}.trace_{rank}",), daemon=True).start()
     try:
         with open(job["script"], encoding="utf-8") as file:
             exec(compile(file.read(), job["script"], "exec"), {"__name__": "__main__"})

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from trainmedic.kb.hang.judge import judge, read
 from trainmedic.kb.hang.model import Kind, Verdict
-from trainmedic.kb.model.place import Source
+from trainmedic.kb.parse.source import Limits
+from trainmedic.kb.parse.text.intake import load
 from trainmedic.ui.doctor.stacks import Collected, Rank, collect
 
 _HEAD = """
@@ -230,8 +231,8 @@ class Ranks:
         assert self._process.stdout.readline() == "ready\n"
         self._started: list[int] = []
 
-    def start(self, name: str, scenario: Scenario) -> tuple[Rank, ...]:
-        """Starts the ranks of a scenario; they hang after a moment."""
+    def start(self, name: str, scenario: Scenario, *, record: bool = False) -> tuple[Rank, ...]:
+        """Starts the ranks of a scenario, with a flight recorder or without; they hang after a moment."""
         path = self.folder / f"{name}.py"
         fifo = self.folder / f"{name}.fifo"
         os.mkfifo(fifo)
@@ -239,13 +240,23 @@ class Ranks:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = str(probe.getsockname()[1])
-        job = {"script": str(path), "world": scenario.world, "port": port, "log": str(self.folder / name)}
+        job = {
+            "script": str(path),
+            "world": scenario.world,
+            "port": port,
+            "log": str(self.folder / name),
+            "record": record,
+        }
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(job), file=self._process.stdin, flush=True)
         pids = json.loads(self._process.stdout.readline())
         self._started += pids
-        return tuple(Rank(pid=pid, rank=number, world=scenario.world, script=path) for number, pid in enumerate(pids))
+        trace = f"{self.folder / name}.trace_"
+        return tuple(
+            Rank(pid=pid, rank=number, world=scenario.world, script=path, recorder=trace)
+            for number, pid in enumerate(pids)
+        )
 
     def stop(self, ranks: tuple[Rank, ...]) -> None:
         for rank in ranks:
@@ -280,10 +291,8 @@ def dumped(ranks: tuple[Rank, ...]) -> Collected:
 
 def told(collected: Collected, *, scripts: bool = True) -> Verdict | None:
     """The verdict over what was collected, with or without the scripts."""
-    texts = [
-        each for each in collected.files if isinstance(each.content, str) and (scripts or each.name == "stacks.txt")
-    ]
-    sources = [Source(name=each.name, text=str(each.content), byte_count=0) for each in texts]
+    files = [file for file in collected.files if scripts or not file.name.endswith(".py")]
+    sources = [load(file.name, file.content, Limits(), Limits().total).source for file in files]
     return judge(read(sources), sources)
 
 

@@ -162,16 +162,24 @@ def _signalled(pid: int, seconds: float) -> str:
     before = {path: path.stat().st_size for path in _written(pid)}
     with suppress(OSError):
         os.kill(pid, signal.SIGUSR1)
-    end = time.monotonic() + seconds
+    end, last = time.monotonic() + seconds, ""
     while time.monotonic() < end:
         time.sleep(0.1)
         for path, size in before.items():
-            with suppress(OSError), path.open("rb") as file:
-                file.seek(size)
-                text = file.read(MOST_SCRIPT).decode("utf-8", "replace")
-                if "most recent call first" in text:
-                    return text
-    return ""
+            text = _from(path, size)
+            if "most recent call first" in text and text == last:  # it prints one thread after the other
+                return text
+            last = text or last
+    return last
+
+
+def _from(path: Path, offset: int) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.read(MOST_SCRIPT).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _written(pid: int) -> Iterator[Path]:

@@ -8,7 +8,8 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.engine.values import is_number
 from trainmedic.kb.hang.judge import judge, read
-from trainmedic.kb.hang.model import Dumps, Frame, Kind, Verdict
+from trainmedic.kb.hang.model import Dumps, Frame, Kind, Verdict, by_number
+from trainmedic.kb.model.place import Span
 
 _MOST_NAMED = 8
 
@@ -64,7 +65,14 @@ _late = _check(Kind.LATE)
 def late(facts: Facts) -> Outcome:
     """Fires where ranks wait for one that does something else; where that cannot be told, asks for what would."""
     verdict = verdict_of(facts)
+    if verdict is None and facts.evidence.has("hang") and (threads := dumps_of(facts).threads):
+        spans = tuple(dict.fromkeys(thread.frames[-1].span for thread in threads))[:_MOST_NAMED]
+        ranks = by_number({thread.who for thread in threads})[:_MOST_NAMED]
+        return _asking(spans, ranks)
     if verdict is None or verdict.kind is not Kind.UNDECIDED or not verdict.wanted:
         return _late(facts)
-    wanted = "stacks:" + "+".join(verdict.wanted)
-    return Outcome(value=None, evidence=verdict.spans, missing=(wanted,), user_provided=True)
+    return _asking(verdict.spans, verdict.wanted)
+
+
+def _asking(spans: tuple[Span, ...], ranks: tuple[str, ...]) -> Outcome:
+    return Outcome(value=None, evidence=spans, missing=("stacks:" + "+".join(ranks),), user_provided=True)
