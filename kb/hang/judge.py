@@ -7,17 +7,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trainmedic.kb.hang import ledger, stacks
+from trainmedic.kb.hang.booked import booked
 from trainmedic.kb.hang.guards import Around, around
-from trainmedic.kb.hang.model import Call, Dumps, Frame, Gone, Kind, Reach, Thread, Verdict, by_number
+from trainmedic.kb.hang.model import (
+    ALL,
+    MOST_ASKED,
+    MOST_SHOWN,
+    Call,
+    Dumps,
+    Frame,
+    Gone,
+    Kind,
+    Reach,
+    Thread,
+    Verdict,
+    by_number,
+)
 from trainmedic.kb.hang.where import Place, about, place_of
 from trainmedic.kb.model.place import Source, Span
-
-ALL = ("*",)
-"""Asked for where it is not known which ranks there are."""
-_FEW = 4
-"""So many ranks are asked for at most."""
-_SHOWN = 8
-"""So many ranks of each side are evidence."""
 
 
 def read(sources: Iterable[Source], world: int | None = None) -> Dumps:
@@ -78,10 +85,10 @@ def judge(dumps: Dumps, sources: Sequence[Source] = ()) -> Verdict | None:
     places, moved = _places(dumps)
     if moved and not dumps.calls and not dumps.reaches:
         return None
-    booked = _booked(dumps)
-    if booked is not None and booked.kind is not Kind.UNDECIDED:
-        return _with_stacks(booked, places, sources, dumps)
-    return _lost(dumps, places) or _compared(places, dumps, sources) or booked
+    of_calls = booked(dumps)
+    if of_calls is not None and of_calls.kind is not Kind.UNDECIDED:
+        return _with_stacks(of_calls, places, sources, dumps)
+    return _lost(dumps, places) or _compared(places, dumps, sources) or of_calls
 
 
 # --- stacks ----------------------------------------------------------------------------------------------------------
@@ -127,7 +134,7 @@ def _compared(places: Mapping[str, _Stand], dumps: Dumps, sources: Sequence[Sour
     if busy and len(busy) <= len(waiting):
         return _late(places, busy, waiting, sources)
     if busy or (unseen and len({places[who].key for who in waiting}) == 1):
-        return _undecided(places, waiting, unseen[:_FEW], op) if not busy else None
+        return _undecided(places, waiting, unseen[:MOST_ASKED], op) if not busy else None
     groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for who in waiting:
         groups[places[who].key].append(who)
@@ -142,7 +149,7 @@ def _op(places: Mapping[str, _Stand], ranks: Sequence[str]) -> str:
 
 
 def _spans(places: Mapping[str, _Stand], ranks: Sequence[str]) -> tuple[Span, ...]:
-    return tuple(places[who].place.path[-1].span for who in ranks[:_SHOWN] if who in places)
+    return tuple(places[who].place.path[-1].span for who in ranks[:MOST_SHOWN] if who in places)
 
 
 def _undecided(places: Mapping[str, _Stand], waiting: Sequence[str], wanted: Sequence[str], op: str) -> Verdict:
@@ -159,7 +166,7 @@ def _undecided(places: Mapping[str, _Stand], waiting: Sequence[str], wanted: Seq
 def _together(places: Mapping[str, _Stand], waiting: Sequence[str], op: str) -> Verdict | None:
     """All ranks stand in the same collective. One dump of a run that goes on looks so too."""
     if len(waiting) < 2 or any(places[who].samples < 2 for who in waiting):
-        return _undecided(places, waiting, by_number(waiting)[:_FEW], op)
+        return _undecided(places, waiting, by_number(waiting)[:MOST_ASKED], op)
     line = places[waiting[0]].place.path[-1]
     return Verdict(kind=Kind.TRANSPORT, waiting=by_number(waiting), op=op, line=line, spans=_spans(places, waiting))
 
@@ -296,131 +303,28 @@ def _lost(dumps: Dumps, places: Mapping[str, _Stand]) -> Verdict | None:
         waiting=by_number(set(waiting)),
         op=_op(places, [who for who in waiting if who in places]) or next((c.op for c in dumps.calls), ""),
         doing=first.why,
-        spans=(*(gone[who].span for who in by_number(gone)[:_SHOWN]), *_spans(places, by_number(waiting))),
+        spans=(*(gone[who].span for who in by_number(gone)[:MOST_SHOWN]), *_spans(places, by_number(waiting))),
     )
 
 
-# --- collectives by group and number ----------------------------------------------------------------------------------
-
-
-def _booked(dumps: Dumps) -> Verdict | None:
-    """The verdict of the collectives alone."""
-    best: Verdict | None = None
-    for group in sorted({item.group for item in (*dumps.calls, *dumps.reaches)}):
-        verdict = _in_group(group, dumps)
-        if verdict is not None and (best is None or best.kind is Kind.UNDECIDED):
-            best = verdict
-    return best
-
-
-def _in_group(group: str, dumps: Dumps) -> Verdict | None:
-    calls: dict[str, dict[int, Call]] = defaultdict(dict)
-    for call in dumps.calls:
-        if call.group == group:
-            calls[call.who][call.number] = call
-    reached: dict[str, Reach] = {reach.who: reach for reach in dumps.reaches if reach.group == group}
-    if group == "ras":
-        return _behind(reached)
-    pending = {
-        who: min((call for call in numbered.values() if not call.done), key=lambda call: call.number, default=None)
-        for who, numbered in calls.items()
-    }
-    stuck = {who: call for who, call in pending.items() if call is not None}
-    if not stuck:
-        return _behind(reached)
-    number = Counter(call.number for call in stuck.values()).most_common(1)[0][0]
-    at = {who: numbered[number] for who, numbered in calls.items() if number in numbered and who in stuck}
-    everyone = dumps.members.get(group) or frozenset()
-    whole = group == ledger.DEFAULT or group.endswith("(default_pg)") or len({c.group for c in dumps.calls}) == 1
-    seen = calls.keys() | reached.keys()
-    gone = {each.who for each in dumps.gone if whole or each.who in everyone} - at.keys()
-    missing = [
-        who
-        for who in seen - stuck.keys()
-        if max([*calls.get(who, {}), reached[who].enqueued if who in reached else 0]) < number
-    ]
-    if gone or missing:
-        return _ledger_verdict(Kind.GONE if gone else Kind.LATE, by_number(gone or missing), at, reached)
-    differing = {who: call for who, call in stuck.items() if call.number != number or _differs(call, at)}
-    if 2 * len(differing) == len(stuck):  # nobody is more usual than the others
-        differing = stuck
-    if differing:
-        return _ledger_verdict(Kind.MISMATCH, by_number(differing), at, reached)
-    absent = (everyone or (_up_to(seen, dumps.expected) if whole else frozenset())) - at.keys()
-    if len(absent) == 1 and len(at) > 1 and not reached.keys() & absent:
-        return _ledger_verdict(Kind.LATE, by_number(absent), at, reached)
-    if absent or len(at) < 2:
-        wanted = by_number(absent)[:_FEW] or ALL
-        return replace(_ledger_verdict(Kind.UNDECIDED, (), at, reached), wanted=wanted)
-    behind = [who for who, call in at.items() if call.started is False]
-    if behind and len(behind) < len(at):
-        return _ledger_verdict(Kind.LATE, by_number(behind), at, reached)
-    return _ledger_verdict(Kind.TRANSPORT, (), at, reached)
-
-
-def _up_to(seen: Iterable[str], expected: frozenset[str]) -> frozenset[str]:
-    """All ranks there should be: those that are known, or those up to the highest that is seen."""
-    numbers = [int(who) for who in seen if who.isdigit()]
-    return expected or frozenset(map(str, range(max(numbers, default=-1) + 1)))
-
-
-def _differs(call: Call, at: Mapping[str, Call]) -> bool:
-    """Whether a call is another operation, or of another size, than that of most ranks at its number."""
-    common = Counter((each.op, each.size) for each in at.values()).most_common(1)[0][0]
-    return (call.op, call.size) != common
-
-
-def _behind(reached: Mapping[str, Reach]) -> Verdict | None:
-    """Ranks that enqueued less than the others. RAS names only the few, which may also be the ones ahead."""
-    most = max((reach.enqueued for reach in reached.values()), default=0)
-    behind = by_number(who for who, reach in reached.items() if reach.enqueued < most)
-    ahead = by_number(who for who in reached if who and who not in behind)
-    if not behind or len(behind) >= max(2, len(reached)):
-        return None
-    least = min(reach.enqueued for reach in reached.values())
-    unnamed = behind == ("",)
-    return Verdict(
-        kind=Kind.MISMATCH if unnamed else Kind.LATE,
-        odd=ahead if unnamed else behind,
-        waiting=() if unnamed else ahead,
-        doing=f"#{most}" if unnamed else f"#{least}",
-        op=f"#{least}" if unnamed else f"#{most}",
-        spans=tuple(reached[who].span for who in (*behind[:_SHOWN], *ahead[:_SHOWN])),
-    )
-
-
-def _ledger_verdict(kind: Kind, odd: Sequence[str], at: Mapping[str, Call], reached: Mapping[str, Reach]) -> Verdict:
-    waiting = [who for who in by_number(at) if who not in odd]
-    usual = at[waiting[0]] if waiting else next(iter(at.values()))
-    shown = [reached[who].span for who in odd if who in reached] + [at[who].span for who in odd if who in at]
-    return Verdict(
-        kind=kind,
-        odd=tuple(odd),
-        waiting=tuple(waiting),
-        op=f"{usual.op} #{usual.number}",
-        doing=", ".join(sorted({f"{at[who].op} {at[who].size}".strip() for who in odd if who in at})),
-        spans=(*shown[:_SHOWN], *(at[who].span for who in waiting[:_SHOWN])),
-    )
-
-
-def _with_stacks(booked: Verdict, places: Mapping[str, _Stand], sources: Sequence[Source], dumps: Dumps) -> Verdict:
+def _with_stacks(of_calls: Verdict, places: Mapping[str, _Stand], sources: Sequence[Source], dumps: Dumps) -> Verdict:
     """Stacks say what the collectives cannot: what the odd rank does, and in which line."""
     lost = _lost(dumps, places)
-    if booked.kind is Kind.TRANSPORT:
-        return booked
-    if lost is not None and set(lost.odd) & set(booked.odd):
+    if of_calls.kind is Kind.TRANSPORT:
+        return of_calls
+    if lost is not None and set(lost.odd) & set(of_calls.odd):
         return lost
-    if not booked.waiting and (told := _compared(places, dumps, sources)) is not None:
+    if not of_calls.waiting and (told := _compared(places, dumps, sources)) is not None:
         return told
-    odd = [who for who in booked.odd if who in places]
-    others = [who for who in places if who not in booked.odd]
+    odd = [who for who in of_calls.odd if who in places]
+    others = [who for who in places if who not in of_calls.odd]
     if not odd or not others:
-        return booked
+        return of_calls
     stand = places[odd[0]]
     if not stand.place.waits:
         told = _late(places, odd, others, sources)
     else:
         told = _pair(places, odd, others, sources)[0]
-        if told.kind is Kind.MISMATCH and booked.kind is not Kind.MISMATCH:
-            told = replace(told, kind=booked.kind)
-    return replace(told, odd=booked.odd, waiting=booked.waiting or told.waiting, op=booked.op)
+        if told.kind is Kind.MISMATCH and of_calls.kind is not Kind.MISMATCH:
+            told = replace(told, kind=of_calls.kind)
+    return replace(told, odd=of_calls.odd, waiting=of_calls.waiting or told.waiting, op=of_calls.op)

@@ -47,7 +47,8 @@ _LAUNCHED = regex(r"(?P<count>[0-9]{1,6}) ranks? ha(?:s|ve) launched up to opera
 _RAS_RANK = regex(r"^\s{1,20}Rank (?P<rank>[0-9]{1,6}) --[^\n]{0,200}")
 _LOST = regex(r"[Mm]issing communicator data from [0-9]{1,6} ranks?|[0-9]{1,6} ranks? (?:is|are) (?:considered )?dead")
 _FAILED = regex(
-    r"rank\s{0,10}: (?P<rank>[0-9]{1,5}) \(local_rank: [0-9]{1,5}\)\s{1,20}exitcode\s{0,10}: (?P<code>-(?!6\b|15\b)[0-9]{1,3})"
+    r"rank\s{0,10}: (?P<rank>[0-9]{1,5}) \(local_rank: [0-9]{1,5}\)\s{1,20}"
+    r"exitcode\s{0,10}: (?P<code>-(?!6\b|15\b)[0-9]{1,3})"
 )
 """An exit by a signal, but for those by which the watchdog and the launcher end the ranks that waited."""
 

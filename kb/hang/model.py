@@ -9,6 +9,12 @@ from enum import StrEnum
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 
+ALL = ("*",)
+"""Asked for where it is not known which ranks there are."""
+MOST_ASKED = 4
+"""So many ranks are asked for at most."""
+MOST_SHOWN = 8
+"""So many ranks of each side are evidence."""
 _NUMBER = regex("[0-9]+")
 
 
