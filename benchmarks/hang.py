@@ -3,7 +3,7 @@
     python -m benchmarks.hang [REPETITIONS]
 
 Ranks of gloo hang in scripts drawn by a seed (`tests/hang/scenarios.py`), are collected as `trainmedic doctor` does,
-and judged with the scripts at hand and by their stacks alone. Exit code 1 below 95 of 100.
+and judged with the scripts at hand and without them. Exit code 1 below 95 of 100.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def right(one: Scenario, verdict: Verdict | None) -> tuple[bool, bool, bool]:
 
 
 def main(repetitions: int) -> int:
-    found: dict[str, Counter[tuple[str, str]]] = {"with scripts": Counter(), "stacks alone": Counter()}
+    found: dict[str, Counter[tuple[str, str]]] = {"with scripts": Counter(), "without scripts": Counter()}
     runs: Counter[str] = Counter()
     every = list(kinds())
     with tempfile.TemporaryDirectory() as folder, Ranks(Path(folder)) as ranks:
@@ -49,13 +49,13 @@ def main(repetitions: int) -> int:
                 for how, counts in found.items():
                     answers = right(one, told(collected, scripts=how == "with scripts"))
                     counts.update((str(one.kind), column) for column, ok in zip(COLUMNS, answers, strict=True) if ok)
-    print(f"| {'evidence':12} | {'mechanism':26} | runs | {' | '.join(COLUMNS)} |\n|---|---|---|---|---|---|")
+    print(f"| {'evidence':15} | {'mechanism':26} | runs | {' | '.join(COLUMNS)} |\n|---|---|---|---|---|---|")
     for how, counts in found.items():
         for kind in [*runs, "all"]:
             among = {kind} if kind in runs else set(runs)
             hits = [sum(n for (k, c), n in counts.items() if c == column and k in among) for column in COLUMNS]
             total = sum(runs[k] for k in among)
-            print(f"| {how:12} | {kind:26} | {total:4} | {' | '.join(map(str, hits))} |")
+            print(f"| {how:15} | {kind:26} | {total:4} | {' | '.join(map(str, hits))} |")
     counts = found["with scripts"]
     least = min(sum(n for (_, c), n in counts.items() if c == column) for column in COLUMNS)
     return 0 if least >= ASKED * runs.total() else 1

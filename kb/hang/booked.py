@@ -14,7 +14,7 @@ _WORST_FIRST = (Kind.GONE, Kind.MISMATCH, Kind.LATE, Kind.TRANSPORT, Kind.UNDECI
 
 def booked(dumps: Dumps) -> Verdict | None:
     """The verdict of the group at the root: an odd rank that itself waits in another group is not to blame."""
-    groups = sorted({item.group for item in (*dumps.calls, *dumps.reaches)})
+    groups = sorted({*(call.group for call in dumps.calls), *(reach.group for reach in dumps.reaches)})
     found = [verdict for group in groups if (verdict := _in_group(group, dumps)) is not None]
     roots = [
         verdict

@@ -207,12 +207,8 @@ def _split(odd: _Stand, others: _Stand) -> tuple[Frame | None, Frame | None]:
     for mine, theirs in zip(odd.place.path, others.place.path, strict=False):
         if mine.key != theirs.key:
             return mine, theirs
-    mine, theirs = len(odd.place.path), len(others.place.path)
-    at = min(mine, theirs)
-    return (
-        odd.place.path[at] if mine > at else odd.place.path[-1],
-        others.place.path[at] if theirs > at else others.place.path[-1],
-    )
+    at = min(len(odd.place.path), len(others.place.path))  # one way goes on where the other ends
+    return (*odd.place.path[at:], odd.place.path[-1])[0], (*others.place.path[at:], others.place.path[-1])[0]
 
 
 def _ended(stand: _Stand, split: Frame | None, instead: Frame | None, sources: Sequence[Source]) -> bool:

@@ -93,7 +93,7 @@ def _watched(source: Source) -> Iterator[Call | Reach]:
         reach = Reach(who=who, group=group, enqueued=enqueued, completed=completed, span=span)
         reached.setdefault((who, group), reach)
     yield from reached.values()
-    seen = set()
+    seen = set[tuple[str, str]]()
     for match in _CAUGHT.finditer(source.text):
         who, number = _who(source.text, match), int(match["number"])
         group = groups.get((who, number)) or next((g for (_, n), g in groups.items() if n == number), DEFAULT)
@@ -165,8 +165,7 @@ def _dump(
     dump: Mapping[str, Any], source: Source, at: int, count: str
 ) -> Iterator[Call | Reach | tuple[str, frozenset[str]]]:
     who = str(dump.get("rank") if isinstance(dump.get("rank"), int) else rank_of_name(source.name) or count)
-    configs, statuses = (dump.get(key) if isinstance(dump.get(key), dict) else {} for key in ("pg_config", "pg_status"))
-    for name, config in (configs or {}).items():
+    for name, config in _table(dump, "pg_config").items():
         if isinstance(config, dict):
             ranks = frozenset(_numbers(config.get("ranks")))
             yield str(config.get("name") or name or "0"), ranks
@@ -177,7 +176,7 @@ def _dump(
             at = max(at, source.text.find('"collective_seq_id"', at) + 1)  # entries stand in the order of the list
             last[call.group] = max(last.get(call.group, 0), call.number)
             yield call
-    for group, status in (statuses or {}).items():
+    for group, status in _table(dump, "pg_status").items():
         if isinstance(status, dict) and str(status.get("last_enqueued_collective", "")).isdigit():
             done = str(status.get("last_completed_collective", ""))
             yield Reach(
@@ -187,6 +186,11 @@ def _dump(
                 completed=int(done) if done.isdigit() else None,
                 span=place(source, '"last_enqueued_collective"', 0),
             )
+
+
+def _table(dump: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = dump.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def _entry(entry: Mapping[str, Any], who: str, source: Source, at: int) -> Call | None:

@@ -14,7 +14,8 @@ MOST_COLUMNS = 4
 
 
 def table(dumps: Dumps) -> str:
-    """Fixed-width text. A cell is a collective with ``done`` or ``waits``, or ``not reached``; empty if nobody says."""
+    """Fixed-width text. A cell is a collective with ``done`` or ``waits``, or ``not reached``; empty if nobody
+    says. Nothing for a single rank."""
     calls = {(call.who, call.group, call.number): call for call in dumps.calls}
     reached = {(reach.who, reach.group): reach for reach in dumps.reaches if reach.who}
     pending = Counter((call.group, call.number) for call in dumps.calls if not call.done)
@@ -36,7 +37,7 @@ def table(dumps: Dumps) -> str:
 
     rows = [["rank", *(f"group {group} #{number}" for group, number in columns), "stands at"]]
     rows += [[who, *(cell(who, *column) for column in columns), stands(who)] for who in ranks]
-    return _aligned(rows) if ranks else ""
+    return _aligned(rows) if len(ranks) > 1 else ""
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -13,7 +13,9 @@ _PLUMBING = tuple(_WORDS["plumbing"])
 _COLLECTIVE_FILES = tuple(_WORDS["collective"]["files"])
 _COLLECTIVE_NAMES = frozenset(_WORDS["collective"]["functions"])
 _NO_COLLECTIVE = tuple(_WORDS["collective"]["no_files"])
-_WORK = {name: (tuple(words["files"]), tuple(words["functions"])) for name, words in _WORDS["work"].items()}
+_WORK: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    name: (tuple(words["files"]), tuple(words["functions"])) for name, words in _WORDS["work"].items()
+}
 TOPICS = {name: tuple(words) for name, words in _WORDS["topics"].items()}
 _INNER = 10
 """So many innermost calls tell what a rank is busy with."""

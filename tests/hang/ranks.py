@@ -33,12 +33,12 @@ def main() -> None:
 
 def _record(path: str) -> None:
     """Keeps the rank's flight recorder in a file, as PyTorch's watchdog writes it at a timeout."""
-    from torch._C._distributed_c10d import _dump_fr_trace
+    from torch._C import _distributed_c10d as recorder
 
     while True:
         time.sleep(0.5)
         with open(f"{path}.new", "wb") as file:
-            file.write(_dump_fr_trace())
+            file.write(recorder._dump_fr_trace())  # type: ignore[attr-defined]
         os.replace(f"{path}.new", path)
 
 
