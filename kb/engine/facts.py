@@ -13,12 +13,14 @@ from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from trainmedic.kb.engine.graphics_cards import cards
+from trainmedic.kb.engine.hanging import verdict_of
 from trainmedic.kb.engine.log_text import Haystack
 from trainmedic.kb.engine.memory_places import out_of_memory, size_of
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Key, show, unresolved
 from trainmedic.kb.frameworks.batch import batch
 from trainmedic.kb.frameworks.catalogue import pins
 from trainmedic.kb.frameworks.horizon import Horizon, Kind, horizons, packages_of
+from trainmedic.kb.hang.model import Kind as Hang
 from trainmedic.kb.model.evidence import Evidence, Metric, Row, Signal, Traceback
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option, Recognised, RunConfig, Value, VersionFact
@@ -370,6 +372,14 @@ class Facts:
             return _unknown(f"no line with {texts[0]!r}", "log")
         return Fact(value=True, spans=(span,), seen=f"the log says {span.text!r}", user_provided=True)
 
+    def hang(self, *kinds: str) -> Fact:
+        """Whether one of these kinds (`kb.hang.model.Kind`) holds the ranks apart; false if another one does."""
+        verdict = verdict_of(self)
+        if verdict is None or verdict.kind is Hang.UNDECIDED:
+            return _unknown("nothing of all ranks shows who waits for whom", "stacks:*")
+        seen = f"the ranks are held apart: {verdict.kind}"
+        return Fact(value=verdict.kind in kinds, spans=verdict.spans, seen=seen, user_provided=True)
+
     def oom_in(self, *places: str) -> Fact:
         """Whether accelerator memory ran out at one of these `memory_places`; false if it did at another place only."""
         trace = self._out_of_memory(places)
@@ -463,7 +473,7 @@ FACTS: Mapping[str, Callable[..., Fact]] = {
         *("name", "written", "default_used", "option", "has_option", "option_has_value", "option_origin"),
         *("version", "version_of", "pinned", "signal", "seen", "stated", "onset", "said", "traceback", "log_says"),
         *("metric", "metric_first", "metric_max", "metric_min", "metric_abs_max", "has_metric", "all_finite"),
-        *("oom_in", "oom_size", "oom_frame", "card_below", "card_name"),
+        *("oom_in", "oom_size", "oom_frame", "hang", "card_below", "card_name"),
     )
 }
 

@@ -5,27 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.hanging import dumps_of, verdict_of
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
-from trainmedic.kb.engine.values import is_number
-from trainmedic.kb.hang.judge import judge, read
-from trainmedic.kb.hang.model import Dumps, Frame, Kind, Verdict, by_number
+from trainmedic.kb.hang.model import Frame, Kind, by_number
 from trainmedic.kb.model.place import Span
 
 _MOST_NAMED = 8
-
-
-def dumps_of(facts: Facts) -> Dumps:
-    """All hang evidence of a paste, read once."""
-    return facts.once("hang.dumps", _read)
-
-
-def _read(facts: Facts) -> Dumps:
-    world = facts.name("world_size").value
-    return read(facts.evidence.sources, int(world) if is_number(world) else None)
-
-
-def verdict_of(facts: Facts) -> Verdict | None:
-    return facts.once("hang.verdict", lambda facts: judge(dumps_of(facts), facts.evidence.sources))
 
 
 def _named(ranks: tuple[str, ...]) -> str:
