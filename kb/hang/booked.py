@@ -61,9 +61,10 @@ def _in_group(group: str, dumps: Dumps) -> Verdict | None:
     if differing:
         return _ledger_verdict(Kind.MISMATCH, by_number(differing), at, reached)
     absent = (everyone or (_up_to(seen, dumps.expected) if whole else frozenset())) - at.keys()
-    if len(absent) == 1 and len(at) > 1 and not reached.keys() & absent:
+    # A rank without a time-out report did not wait; one without a flight recorder's file may just not have been sent.
+    if len(absent) == 1 and len(at) > 1 and not everyone and not reached.keys() & absent:
         return _ledger_verdict(Kind.LATE, by_number(absent), at, reached)
-    if absent or len(at) < 2:
+    if absent or len(at) < 2 or not (everyone or dumps.expected):
         wanted = by_number(absent)[:MOST_ASKED] or ALL
         return replace(_ledger_verdict(Kind.UNDECIDED, (), at, reached), wanted=wanted)
     behind = [who for who, call in at.items() if call.started is False]

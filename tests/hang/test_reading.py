@@ -97,6 +97,7 @@ OTHER, SMALLER = ("all_gather", [4], "started"), ("all_reduce", [2], "started")
         (((DONE, WAITS), (DONE, AHEAD), (DONE, WAITS)), Kind.LATE, ("1",)),  # it waits for its own stream
         (((DONE, WAITS), (DONE, WAITS), (DONE, WAITS)), Kind.TRANSPORT, ()),
         (((DONE, DONE), (DONE, DONE), (DONE, DONE)), None, ()),
+        (((DONE, WAITS), (DONE, WAITS)), Kind.UNDECIDED, ()),  # the third file was not sent
     ],
 )
 def test_flight_recorders_are_aligned_by_group_and_number(
@@ -104,7 +105,7 @@ def test_flight_recorders_are_aligned_by_group_and_number(
 ) -> None:
     files = [Attachment(name=f"nccl_trace_rank_{n}", content=recorder(n, *calls)) for n, calls in enumerate(dumps)]
     evidence = parse("it hangs", files)
-    assert [each.read for each in evidence.receipt.inputs] == [True] * 4
+    assert all(each.read for each in evidence.receipt.inputs)
     found = judge(read(evidence.sources))
     assert (found.kind if found else None, found.odd if found else ()) == (kind, odd)
 
@@ -163,6 +164,7 @@ DETAIL = "Rank {0} is running collective: CollectiveFingerPrint(SequenceNumber=7
         (WATCHDOG.format(0, 9) + WATCHDOG.format(1, 9) + WATCHDOG.format(3, 9), Kind.LATE, ("2",)),
         (WATCHDOG.format(0, 9) + WATCHDOG.format(1, 9) + WATCHDOG.format(2, 4), Kind.MISMATCH, ("2",)),
         (WATCHDOG.format(7, 9), Kind.UNDECIDED, ()),
+        (WATCHDOG.format(0, 9) + WATCHDOG.format(1, 9), Kind.UNDECIDED, ()),  # of how many?
         (DETAIL.format(0, "BARRIER") + DETAIL.format(1, "ALLREDUCE"), Kind.MISMATCH, ("0", "1")),
         ("  rank      : 2 (local_rank: 2)\n  exitcode  : -9 (pid: 3)\n" + WATCHDOG.format(0, 9) + WATCHDOG.format(1, 9),
          Kind.GONE, ("2",)),
