@@ -13,13 +13,14 @@ from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from trainmedic.kb.engine.graphics_cards import cards
-from trainmedic.kb.engine.hanging import verdict_of
 from trainmedic.kb.engine.log_text import Haystack
 from trainmedic.kb.engine.memory_places import out_of_memory, size_of
-from trainmedic.kb.engine.values import UNKNOWN, Fact, Key, show, unresolved
+from trainmedic.kb.engine.values import UNKNOWN, Fact, Key, is_number, show, unresolved
 from trainmedic.kb.frameworks.batch import batch
 from trainmedic.kb.frameworks.catalogue import pins
 from trainmedic.kb.frameworks.horizon import Horizon, Kind, horizons, packages_of
+from trainmedic.kb.hang.judge import judge, read
+from trainmedic.kb.hang.model import Dumps, Verdict
 from trainmedic.kb.hang.model import Kind as Hang
 from trainmedic.kb.model.evidence import Evidence, Metric, Row, Signal, Traceback
 from trainmedic.kb.model.place import Span
@@ -372,9 +373,21 @@ class Facts:
             return _unknown(f"no line with {texts[0]!r}", "log")
         return Fact(value=True, spans=(span,), seen=f"the log says {span.text!r}", user_provided=True)
 
+    @property
+    def dumps(self) -> Dumps:
+        """What all ranks of a run that hangs say."""
+        world = self.name("world_size").value
+        ranks = int(world) if is_number(world) else None
+        return self.once("hang.dumps", lambda facts: read(facts.evidence.sources, ranks))
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Which rank is odd among them, and why; None where nothing shows that they are held apart."""
+        return self.once("hang.verdict", lambda facts: judge(facts.dumps, facts.evidence.sources))
+
     def hang(self, *kinds: str) -> Fact:
         """Whether one of these kinds (`kb.hang.model.Kind`) holds the ranks apart; false if another one does."""
-        verdict = verdict_of(self)
+        verdict = self.verdict
         if verdict is None or verdict.kind is Hang.UNDECIDED:
             return _unknown("nothing of all ranks shows who waits for whom", "stacks:*")
         seen = f"the ranks are held apart: {verdict.kind}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.hanging import dumps_of, verdict_of
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.hang.model import Frame, Kind, by_number
 from trainmedic.kb.model.place import Span
@@ -23,7 +22,7 @@ def _shown(frame: Frame | None) -> str:
 
 def _check(kind: Kind) -> Callable[[Facts], Outcome]:
     def check(facts: Facts) -> Outcome:
-        verdict = verdict_of(facts)
+        verdict = facts.verdict
         if verdict is None or verdict.kind is not kind:
             return NOT_SHOWN
         return fires(
@@ -49,8 +48,8 @@ _late = _check(Kind.LATE)
 
 def late(facts: Facts) -> Outcome:
     """Fires where ranks wait for one that does something else; where that cannot be told, asks for what would."""
-    verdict = verdict_of(facts)
-    if verdict is None and facts.evidence.has("hang") and (threads := dumps_of(facts).threads):
+    verdict = facts.verdict
+    if verdict is None and facts.evidence.has("hang") and (threads := facts.dumps.threads):
         spans = tuple(dict.fromkeys(thread.frames[-1].span for thread in threads))[:_MOST_NAMED]
         ranks = by_number({thread.who for thread in threads})[:_MOST_NAMED]
         return _asking(spans, ranks)
