@@ -139,7 +139,11 @@ def _stack(rank: Rank, end: float) -> tuple[str, str]:
 def _spied(spy: str, pid: int, seconds: float) -> tuple[str, str]:
     try:
         done = subprocess.run(
-            [spy, "dump", "--pid", str(pid)], capture_output=True, text=True, timeout=seconds, check=False
+            [spy, "dump", "--full-filenames", "--pid", str(pid)],
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return "", f"py-spy: {type(error).__name__}"
