@@ -36,7 +36,7 @@ BETWEEN = 2.0
 """Seconds between two dumps: a rank that stands in the same line in both stands still."""
 _CAUGHT = re.compile(r"^SigCgt:\s*([0-9a-f]+)", re.MULTILINE)
 _FILE_OF_FRAME = re.compile(r"\((/[^()\n]{1,300}\.py):\d+\)|File \"(/[^\"\n]{1,300}\.py)\", line \d+")
-_REGISTERS = "faulthandler.register("
+_REGISTERS = re.compile(r"\bfaulthandler\.register\(\s*(?:signum\s*=\s*)?(?:signal\.)?SIGUSR1\b")
 _ONE_AT_A_TIME = threading.Lock()
 """Ranks may print into one file."""
 
@@ -55,7 +55,7 @@ class Rank:
     @property
     def heading(self) -> str:
         number = f"rank {self.rank}" if self.rank is not None else f"Process {self.pid}"
-        return f"=== {number}{f' of {self.world}' if self.world else ''}, process {self.pid}"
+        return f"=== {number}{f' of {self.world}' if self.world else ''}{f', process {self.pid}' if self.pid else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ def _answers(rank: Rank) -> bool:
 
     That it is caught is not enough: a trainer may save and requeue its job on it.
     """
-    if rank.script is None or _REGISTERS not in _text(rank.script):
+    if rank.script is None or _REGISTERS.search(_text(rank.script)) is None:
         return False
     caught = _CAUGHT.search(_text(PROC / str(rank.pid) / "status"))
     return caught is not None and bool(int(caught[1], 16) >> (signal.SIGUSR1 - 1) & 1)
