@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from trainmedic.kb.hang.model import Frame, Gone, Thread
@@ -18,7 +18,7 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Source, Span
 from trainmedic.kb.parse.source import LineIndex
 
-MARKS = ("most recent call first", "Thread ", '"short_filename"', "=== rank ")
+MARKS = ("most recent call first", '"MainThread"', "(idle)", "(active", '"short_filename"', "=== rank ")
 """One of these is in every text that holds stacks."""
 MOST_FRAMES = 400
 MOST_THREADS = 20_000
@@ -71,22 +71,25 @@ class _Open:
     threads: list[Thread] = field(default_factory=list)
     gone: list[Gone] = field(default_factory=list)
     expected: int = 0
-    samples: dict[str, int] = field(default_factory=dict)
+    dumps: dict[str, int] = field(default_factory=dict)
+    mains: set[tuple[str, int]] = field(default_factory=set)
+    fresh: bool = True
     reading: bool = False
 
     def close(self) -> None:
         if self.frames and len(self.threads) < MOST_THREADS:
-            frames = tuple(reversed(self.frames))
-            self.threads.append(
-                Thread(who=self.who, name=self.name, frames=frames, sample=max(0, self.samples.get(self.who, 0)))
-            )
+            thread = Thread(who=self.who, name=self.name, frames=tuple(reversed(self.frames)))
+            again = is_main(thread) and (self.who, self.dumps.get(self.who, 0)) in self.mains
+            if self.fresh or again:  # a heading, or a second main thread, begins another dump
+                self.dumps[self.who] = self.dumps.get(self.who, -1) + 1
+            self.fresh, sample = False, self.dumps[self.who]
+            self.mains |= {(self.who, sample)} if is_main(thread) else set()
+            self.threads.append(replace(thread, sample=sample))
         self.frames, self.reading = [], False
 
     def begin(self, who: str) -> None:
-        """Another dump, maybe of a process that was seen before."""
         self.close()
-        self.who = who
-        self.samples[who] = self.samples.get(who, -1) + 1
+        self.who, self.fresh = who, True
 
 
 def read(source: Source) -> tuple[tuple[Thread, ...], tuple[Gone, ...], int]:
@@ -95,21 +98,23 @@ def read(source: Source) -> tuple[tuple[Thread, ...], tuple[Gone, ...], int]:
         return (), (), 0
     if '"short_filename"' in source.text:
         return tuple(_json(source)), (), 0
-    state = _Open()
-    named = rank_of_name(source.name)
-    state.begin(named or source.name or "")
+    whole = _Open(who=rank_of_name(source.name) or source.name or "")
+    prefixed: dict[str, _Open] = {}  # the lines of the ranks may be mixed
     for number, line in enumerate(source.text.split("\n"), 1):
-        _line(state, source, number, line)
-    state.close()
-    return tuple(state.threads), tuple(state.gone), state.expected
+        prefix = _PREFIX.match(line)
+        if prefix is None:
+            _line(whole, source, number, line, 0)
+        else:
+            who = str(int(prefix["rank"]))
+            state = prefixed.setdefault(who, _Open(who=who, headed=True, threads=whole.threads, gone=whole.gone))
+            _line(state, source, number, line, prefix.end())
+    for state in (whole, *prefixed.values()):
+        state.close()
+    return tuple(whole.threads), tuple(whole.gone), whole.expected
 
 
-def _line(state: _Open, source: Source, number: int, line: str) -> None:
-    prefix = _PREFIX.match(line)
-    offset = prefix.end() if prefix is not None else 0
-    text = line[offset:] if prefix is not None else line
-    if prefix is not None and str(int(prefix["rank"])) != state.who:
-        state.begin(str(int(prefix["rank"])))
+def _line(state: _Open, source: Source, number: int, line: str, offset: int) -> None:
+    text = line[offset:]
     if not text.strip():
         return
     match = _CALL.match(text) or _FILE.match(text)
@@ -131,7 +136,7 @@ def _header(state: _Open, source: Source, number: int, line: str, text: str) -> 
         state.begin(str(int(heading["rank"])))
         state.headed = True
         state.expected = max(state.expected, int(heading["of"] or 0))
-        if (lost := _GONE.search(text)) is not None:
+        if text.startswith("===") and (lost := _GONE.search(text)) is not None:
             state.gone.append(Gone(who=state.who, why=lost[0].lower(), span=_span(source, number, 0, len(line), line)))
     elif (process := _PROCESS.match(text)) is not None:
         local = _LOCAL.search(process["command"])

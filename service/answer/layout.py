@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from trainmedic.kb.hang.judge import read
 from trainmedic.kb.hang.table import table
 from trainmedic.kb.model.report import Finding
 from trainmedic.service.answer import explanation, passages
@@ -294,7 +293,7 @@ def listed(page: Page) -> Sections:
 
 def ranks(page: Page) -> Sections:
     """What each rank of a run that hangs waits for."""
-    shown = table(read(page.context.evidence.sources)).replace("`", "'")
+    shown = table(page.context.facts.dumps).replace("`", "'")
     return page.headed("ranks", plain("ranks", f"```\n{shown}\n```")) if shown else ()
 
 

@@ -67,6 +67,20 @@ def test_the_rank_is_found_where_it_is_written(text: str, who: str) -> None:
     assert found.odd == (who,)
 
 
+def test_lines_of_the_ranks_may_be_mixed_and_a_second_dump_is_one() -> None:
+    dumps = [[f"[rank{n}]: {line}" for line in fault(7, FRAMES[n]).split("\n")] for n in (0, 1)]
+    mixed = "\n".join(line for pair in zip(*dumps, strict=True) for line in pair)
+    found = read([Source(name="job.log", text=f"{mixed}\n{mixed}", byte_count=0)])
+    assert [(each.who, each.sample, len(each.frames)) for each in found.threads] == [
+        ("0", 0, 4), ("1", 0, 4), ("0", 1, 4), ("1", 1, 4),
+    ]  # fmt: skip
+
+
+def test_ranks_that_moved_between_two_dumps_do_not_hang() -> None:
+    text = "".join(f"Rank {n}:\n" + py_spy(n, FRAMES[m]) for n, m in ((0, 1), (1, 0), (0, 0), (1, 1)))
+    assert verdict(pasted=text) is None
+
+
 def recorder(rank: int, *calls: tuple[str, list[int], str], last: int | None = None) -> bytes:
     entries = [
         {
