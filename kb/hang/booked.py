@@ -55,7 +55,7 @@ def _in_group(group: str, dumps: Dumps) -> Verdict | None:
     ]
     if gone or missing:
         return _ledger_verdict(Kind.GONE if gone else Kind.LATE, by_number(gone or missing), at, reached)
-    differing = {who: call for who, call in stuck.items() if call.number != number or _differs(call, at)}
+    differing = _unlike(stuck, number)
     if 2 * len(differing) == len(stuck):  # nobody is more usual than the others
         differing = stuck
     if differing:
@@ -75,14 +75,14 @@ def _in_group(group: str, dumps: Dumps) -> Verdict | None:
 
 def _up_to(seen: Iterable[str], expected: frozenset[str]) -> frozenset[str]:
     """All ranks there should be: those that are known, or those up to the highest that is seen."""
-    numbers = [int(who) for who in seen if who.isdigit()]
+    numbers = [int(who) for who in seen if who.isdecimal()]
     return expected or frozenset(map(str, range(max(numbers, default=-1) + 1)))
 
 
-def _differs(call: Call, at: Mapping[str, Call]) -> bool:
-    """Whether a call is another operation, or of another size, than that of most ranks at its number."""
-    common = Counter((each.op, each.size) for each in at.values()).most_common(1)[0][0]
-    return (call.op, call.size) != common
+def _unlike(stuck: Mapping[str, Call], number: int) -> Mapping[str, Call]:
+    """The calls of another number, operation or size than most."""
+    common = Counter((call.op, call.size) for call in stuck.values() if call.number == number).most_common(1)[0][0]
+    return {who: call for who, call in stuck.items() if call.number != number or (call.op, call.size) != common}
 
 
 def _behind(reached: Mapping[str, Reach]) -> Verdict | None:

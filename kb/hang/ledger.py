@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainmedic.kb.hang.model import Call, Gone, Reach
-from trainmedic.kb.hang.stacks import frames_of, place, rank_of_name
+from trainmedic.kb.hang.stacks import frames_of, place, rank_of_name, records
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Source, Span
 
@@ -146,19 +146,11 @@ def _ras(source: Source) -> Iterator[Reach | Gone]:
 
 def _recorded(source: Source) -> Iterator[Call | Reach | tuple[str, frozenset[str]]]:
     """The dumps of one text, which may be several one after the other."""
-    decoder, at, count = json.JSONDecoder(), 0, 0
-    while (at := source.text.find("{", at)) >= 0 and count < MOST:
-        try:
-            dump, end = decoder.raw_decode(source.text, at)
-        except (ValueError, RecursionError):
-            at = source.text.find("\n", at)  # the dump is damaged, or this brace is not its own
-            if at < 0:
-                return
-            continue
+    found = 0
+    for at, dump in records(source.text, "{"):
         if isinstance(dump, dict) and isinstance(dump.get("entries"), list):
-            yield from _dump(dump, source, at, str(count))
-            count += 1
-        at = end
+            yield from _dump(dump, source, at, str(found))
+            found += 1
 
 
 def _dump(
@@ -177,13 +169,13 @@ def _dump(
             last[call.group] = max(last.get(call.group, 0), call.number)
             yield call
     for group, status in _table(dump, "pg_status").items():
-        if isinstance(status, dict) and str(status.get("last_enqueued_collective", "")).isdigit():
+        if isinstance(status, dict) and str(status.get("last_enqueued_collective", "")).isdecimal():
             done = str(status.get("last_completed_collective", ""))
             yield Reach(
                 who=who,
                 group=str(group),
                 enqueued=int(status["last_enqueued_collective"]),
-                completed=int(done) if done.isdigit() else None,
+                completed=int(done) if done.isdecimal() else None,
                 span=place(source, '"last_enqueued_collective"', 0),
             )
 
@@ -215,4 +207,4 @@ def _entry(entry: Mapping[str, Any], who: str, source: Source, at: int) -> Call 
 
 def _numbers(value: object) -> Iterator[str]:
     items = value if isinstance(value, list) else str(value or "").strip("[]").split(",")
-    return (str(int(str(item))) for item in items if str(item).strip().isdigit())
+    return (str(int(str(item))) for item in items if str(item).strip().isdecimal())

@@ -20,7 +20,7 @@ _NUMBER = regex("[0-9]+")
 
 def by_number(names: Iterable[str]) -> tuple[str, ...]:
     """Ranks in their order: ``2`` before ``10``; processes whose rank is not known are ``pid 812``."""
-    return tuple(sorted(names, key=lambda name: (not name.isdigit(), int((_NUMBER.findall(name) or ["0"])[0]), name)))
+    return tuple(sorted(names, key=lambda name: (not name.isdecimal(), int((_NUMBER.findall(name) or ["0"])[0]), name)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

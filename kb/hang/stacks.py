@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 from trainmedic.kb.hang.model import Frame, Gone, Thread
 from trainmedic.kb.lazy import regex
@@ -22,6 +23,8 @@ MARKS = ("most recent call first", '"MainThread"', "(idle)", "(active", '"short_
 """One of these is in every text that holds stacks."""
 MOST_FRAMES = 400
 MOST_THREADS = 20_000
+MOST_DAMAGED = 32
+"""Attempts to read JSON that fail: each may take as long as the text is long."""
 _PREFIX = regex(
     r"^\s{0,40}(?:\[[^\]\n]{1,60}\]\s{0,4}>{0,2}\s{0,4})?\[?(?:rank|worker-)(?P<rank>[0-9]{1,5})\]?:[ \t]?",
     re.IGNORECASE,
@@ -161,23 +164,31 @@ def _span(source: Source, line: int, start: int, end: int, text: str) -> Span:
     )
 
 
-def _json(source: Source) -> Iterator[Thread]:
-    """``py-spy dump --json``: one list of threads, or several in one text."""
-    decoder, at, samples = json.JSONDecoder(), 0, dict[str, int]()
-    named = rank_of_name(source.name)
-    while (at := source.text.find("[", at)) >= 0:
+def records(text: str, bracket: str) -> Iterator[tuple[int, Any]]:
+    """The JSON values in a text that begin with a bracket, with where. It gives up on a text that is mostly damaged."""
+    decoder, at, failures = json.JSONDecoder(), 0, 0
+    while (at := text.find(bracket, at)) >= 0 and failures < MOST_DAMAGED:
         try:
-            threads, end = decoder.raw_decode(source.text, at)
+            value, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
+            failures += 1
             at += 1
             continue
+        yield at, value
+        at = end
+
+
+def _json(source: Source) -> Iterator[Thread]:
+    """``py-spy dump --json``: one list of threads, or several in one text."""
+    samples: dict[str, int] = {}
+    named = rank_of_name(source.name)
+    for at, threads in records(source.text, "["):
         found = [each for each in threads if isinstance(each, dict) and isinstance(each.get("frames"), list)]
         who = named or f"pid {found[0].get('pid')}" if found else ""
         samples[who] = samples.get(who, -1) + 1
         for thread in found[:MOST_THREADS]:
             frames = tuple(_frames_of(thread["frames"], source, at))[::-1]
             yield Thread(who=who, name=str(thread.get("thread_name") or "?"), frames=frames, sample=samples[who])
-        at = end
 
 
 def _frames_of(frames: list[object], source: Source, at: int) -> Iterator[Frame]:
