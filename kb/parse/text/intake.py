@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.mask import mask
@@ -12,6 +14,9 @@ from trainmedic.kb.model.place import Source
 from trainmedic.kb.parse.logs import event_files
 from trainmedic.kb.parse.source import Limits, Piece
 from trainmedic.kb.parse.text import compressed
+
+if TYPE_CHECKING:
+    from trainmedic.kb.hang.pickled import Unpickled
 
 _MAGIC = (
     b"\x7fELF",
@@ -31,6 +36,7 @@ _TERMINAL = regex(  # colours, cursor moves, links: what a terminal shows nothin
     r"\x1b(?:\[[0-?]{0,40}+[ -/]{0,4}+[@-~]|\][^\x07\x1b\n]{0,2000}+(?:\x07|\x1b\\)|[()][0-9A-Za-z]|[=>78DEHM])"
 )
 _SAMPLE = 8192
+_PICKLE = b"\x80"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +98,12 @@ def _wide(content: bytes, sample: bytes) -> tuple[str, str] | None:
     return None
 
 
+def _unpickled(content: bytes) -> Unpickled | None:
+    """The dump in a pickle. Few inputs are any, and the reader takes long to import."""
+    pickled: Unpickled | None = import_module("trainmedic.kb.hang.pickled").read(content)
+    return pickled
+
+
 def _unread(name: str | None, size: int, *problems: Problem) -> Loaded:
     empty = Source(name=name, text="", byte_count=size)
     return Loaded(source=empty, parts=(), lines=0, problems=problems, note="binary", read=False)
@@ -114,6 +126,12 @@ def load(name: str | None, content: str | bytes, limits: Limits, budget: int) ->
     history = event_files.read(content) if isinstance(content, bytes) else None
     if history is not None:
         content = history.text
+    if isinstance(content, bytes) and content[:1] == _PICKLE and (dump := _unpickled(content)) is not None:
+        content = dump.text
+        notes.append("flight-recorder dump, read without unpickling")
+        if dump.problem:
+            message = f"{name} is a pickle and was not read: {dump.problem}"
+            return _unread(name, size, Problem(code="binary", message=message))
     head, tail = min(limits.head, budget), max(0, min(limits.tail, budget - limits.head))
     pieces, lines, cut = _cut(content, head, tail)
     texts: list[tuple[str, int]] = []

@@ -1,0 +1,1 @@
+"""What `trainmedic doctor` collects on the machine of a run."""
