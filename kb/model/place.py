@@ -35,7 +35,7 @@ class Source:
     """One pasted text: the question (``name`` None) or an attachment, decoded and masked.
 
     Lines are separated by ``\\n`` only (CRLF and CR were normalised, line numbers unchanged).
-    ``unread`` are the first and the last line that a long text lost in its middle; they are blank in ``text``.
+    Lines that were left out of a long one are blank. ``unread``: the first and the last line that were not even read.
     """
 
     name: str | None
@@ -47,7 +47,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A file as it arrived: its name and its undecoded or decoded content."""
+    """A file as it arrived: its name and its undecoded or decoded content.
+
+    ``left_out``: so many lines of it are blank here, because a first pass over a long one did not keep them.
+    """
 
     name: str
     content: str | bytes
+    left_out: int = 0

@@ -75,17 +75,18 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
     receipt lists what was not read.
     """
     limits = limits or Limits()
-    inputs = [(None, question), *((each.name, each.content) for each in attachments[: limits.attachments])]
+    inputs: list[tuple[str | None, str | bytes, int]] = [(None, question, 0)]
+    inputs += [(each.name, each.content, each.left_out) for each in attachments[: limits.attachments]]
     parts: list[_Facts] = []
     loads: list[Loaded] = []
     receipts: list[InputReceipt] = []
     budget = limits.total
-    for name, content in inputs:
-        loaded = load(name, content, limits, budget)
-        budget = max(0, budget - sum(len(part.text) for part in loaded.parts))
+    for name, content, left_out in inputs:
+        loaded = load(name, content, limits, budget, left_out)
+        budget = max(0, budget - len(loaded.piece.text))
         kinds: Counter[str] = Counter()
-        for part in loaded.parts:
-            parts += _part(part, name, kinds)
+        if loaded.piece.text:
+            parts += _part(loaded.piece, name, kinds)
         parts.append(_Facts(problems=loaded.problems))
         loads.append(loaded)
         receipts.append(_receipt(loaded, kinds))
@@ -232,8 +233,8 @@ def _lines(piece: Piece) -> Iterator[Line]:
     """The lines of prose as the user's source has them, so that columns are right."""
     lines = piece.text.split("\n")
     taken = piece.prefixes or (" " * (piece.column - 1), *([""] * (len(lines) - 1)))
-    for number, (before, line) in enumerate(zip(taken, lines, strict=False), piece.line):
-        yield piece.source, number, before + line
+    for index, (before, line) in enumerate(zip(taken, lines, strict=False)):
+        yield piece.source, piece.number(index), before + line
 
 
 def _region(kind: str, piece: Piece, reading: Reading | None = None) -> Region:

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from tests.every_case import every_case
 from trainmedic.kb.parse.source import Limits, LineIndex, Piece
+from trainmedic.kb.parse.text.condense import Room
 from trainmedic.kb.parse.text.intake import decode, load
 
-SMALL = Limits(head=40, tail=40)
-
-
+SMALL = Limits(room=Room(head=40, between=200, tail=40))
 NORMAL = Limits()
 
 
@@ -81,22 +80,23 @@ def test_a_lone_surrogate_and_a_byte_order_mark_do_no_harm() -> None:
     assert text_of("\ufeffa\ud800b") == "a\ufffdb"
 
 
-def test_a_long_log_keeps_head_and_tail_at_their_own_lines() -> None:
-    content = "".join(f"line {n}\n" for n in range(1, 1001))
+def test_a_long_log_keeps_head_tail_and_what_is_unlike_the_rest_at_their_own_lines() -> None:
+    content = "".join("ValueError: x\n" if n == 500 else f"line {n}\n" for n in range(1, 1001))
     loaded = load("a.log", content, SMALL, 10_000)
-    assert loaded.source.truncated
-    assert [part.line for part in loaded.parts] == [1, 997]
     lines = loaded.source.text.split("\n")
-    assert lines[0] == "line 1"
-    assert lines[999] == "line 1000"
-    assert "lines 6 to 996 of 1000 were not read" in loaded.note
-    assert [problem.code for problem in loaded.problems] == ["truncated"]
+    assert (lines[0], lines[499], lines[999], lines[700]) == ("line 1", "ValueError: x", "line 1000", "")
+    place = loaded.piece.text.index("ValueError")
+    assert loaded.piece.position(place) == (500, 1)
+    assert loaded.piece.cut(place, len(loaded.piece.text)).span(0, 5).line == 500
+    assert loaded.lines == 1000
+    assert loaded.note.startswith("all 1000 lines were read; ")
+    assert not loaded.source.truncated
 
 
 @every_case("content", ["x" * 500, b"x" * 500])
 def test_of_one_giant_line_only_the_head_is_kept(content: str | bytes) -> None:
     loaded = load("a.json", content, SMALL, 10_000)
-    assert loaded.source.text == "x" * 40
+    assert loaded.source.text.rstrip() == "x" * 40
     assert loaded.source.truncated
 
 
@@ -107,7 +107,7 @@ def test_a_long_utf16_log_is_not_cut_inside_a_character() -> None:
 
 def test_nothing_is_left_of_an_input_when_the_budget_is_spent() -> None:
     loaded = load("a.log", "a\nb\n", Limits(), 0)
-    assert loaded.source.text == ""
+    assert not loaded.source.text.strip()
     assert loaded.source.truncated
 
 
@@ -116,7 +116,7 @@ def test_fifty_megabytes_are_read_in_bounded_time() -> None:
     began = time.thread_time()
     loaded = load("train.log", content, Limits(), Limits().total)
     assert time.thread_time() - began < 10
-    assert sum(len(part.text) for part in loaded.parts) < 2_000_000
+    assert len(loaded.piece.text) < 2_000_000
     assert loaded.lines == 1_600_000
 
 
