@@ -35,14 +35,13 @@ class Source:
     """One pasted text: the question (``name`` None) or an attachment, decoded and masked.
 
     Lines are separated by ``\\n`` only (CRLF and CR were normalised, line numbers unchanged).
-    Lines that were left out of a long one are blank. ``unread``: the first and the last line that were not even read.
+    Lines that were left out of a long one are blank in ``text``; ``truncated``: some of it was not even read.
     """
 
     name: str | None
     text: str
     byte_count: int
     truncated: bool = False
-    unread: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

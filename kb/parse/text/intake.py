@@ -149,9 +149,8 @@ def load(name: str | None, content: str | bytes, limits: Limits, budget: int, le
         notes.append(f"all {lines} lines were read; {left_out} that are like others were left out")
     masked = mask(_clean(text))
     piece = Piece(source=name, text=masked.text, line=numbers[0] if numbers else 1, numbers=numbers)
-    unread = (1, lines) if cut and not room.total else None
     whole = spread(piece.text.split("\n"), numbers, "\n") if numbers else piece.text
-    source = Source(name=name, text=whole, byte_count=size, truncated=cut, unread=unread)
+    source = Source(name=name, text=whole, byte_count=size, truncated=cut)
     return Loaded(
         source=source,
         piece=piece,
