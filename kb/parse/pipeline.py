@@ -22,7 +22,7 @@ from trainmedic.kb.parse.logs import error_lines, rows, signals, tracebacks
 from trainmedic.kb.parse.readers import argv, dump, lock_files, shell, versions
 from trainmedic.kb.parse.said import device_counts, fragments
 from trainmedic.kb.parse.source import Limits, Piece, Reading
-from trainmedic.kb.parse.text import completeness
+from trainmedic.kb.parse.text import archives, completeness
 from trainmedic.kb.parse.text.intake import Loaded, load
 from trainmedic.kb.parse.text.segment import Block, segment
 
@@ -75,13 +75,15 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
     receipt lists what was not read.
     """
     limits = limits or Limits()
-    inputs: list[tuple[str | None, str | bytes, int]] = [(None, question, 0)]
-    inputs += [(each.name, each.content, each.left_out) for each in attachments[: limits.attachments]]
     parts: list[_Facts] = []
     loads: list[Loaded] = []
     receipts: list[InputReceipt] = []
     budget = limits.total
-    for name, content, left_out in inputs:
+    inputs: list[Attachment] = []
+    for each in attachments:
+        inputs += _members(each, limits.attachments - len(inputs), parts, receipts)
+    for file in (None, *inputs[: limits.attachments]):
+        name, content, left_out = (None, question, 0) if file is None else (file.name, file.content, file.left_out)
         loaded = load(name, content, limits, budget, left_out)
         budget = max(0, budget - len(loaded.piece.text))
         kinds: Counter[str] = Counter()
@@ -90,7 +92,7 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
         parts.append(_Facts(problems=loaded.problems))
         loads.append(loaded)
         receipts.append(_receipt(loaded, kinds))
-    for left in attachments[limits.attachments :]:
+    for left in inputs[limits.attachments :]:
         note = f"only the first {limits.attachments} attachments are read"
         problem = Problem(code="too_many", message=f"{left.name} was not read: {note}")
         parts.append(_Facts(problems=(problem,)))
@@ -107,6 +109,27 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
         inputs=tuple(receipts), masked=tuple(sorted(masked.items())), problems=facts.problems[:_MOST_PROBLEMS]
     )
     return _evidence(facts, loads, receipt)
+
+
+def _members(file: Attachment, most: int, parts: list[_Facts], receipts: list[InputReceipt]) -> Sequence[Attachment]:
+    """The files of an archive, which gets a receipt of its own; any other file itself."""
+    content = file.content
+    if isinstance(content, str) or not archives.is_archive(content):
+        return (file,)
+    contents = archives.open_archive(file.name, content, max(0, most))
+    parts.append(_Facts(problems=contents.problems))
+    receipts.append(
+        InputReceipt(
+            name=file.name,
+            kind="archive",
+            bytes=len(content),
+            lines=0,
+            read=bool(contents.files),
+            truncated=bool(contents.problems),
+            note=f"{len(contents.files)} of {contents.members} files",
+        )
+    )
+    return contents.files
 
 
 def _evidence(facts: _Facts, loads: Sequence[Loaded], receipt: Receipt) -> Evidence:
@@ -328,7 +351,7 @@ def _receipt(loaded: Loaded, kinds: Counter[str]) -> InputReceipt:
     kind = "question" if source.name is None else kinds.most_common(1)[0][0] if kinds else "text"
     return InputReceipt(
         name=source.name,
-        kind=kind if loaded.read else "binary",
+        kind=kind if loaded.read else loaded.kind,
         bytes=source.byte_count,
         lines=loaded.lines,
         read=loaded.read,

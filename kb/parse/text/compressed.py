@@ -61,6 +61,11 @@ def expand(content: bytes) -> Expanded | None:
     return Expanded(kind=kind, content=kept, left_out=left_out, complete=pieces.complete) if kind else None
 
 
+def unpacked(content: bytes) -> Iterator[bytes]:
+    """The pieces that compressed content expands to, within the bounds. Raises `ImportError` as its reader does."""
+    return iter(_Pieces(kind_of(content), content))
+
+
 def start_of(content: bytes, most: int) -> bytes | None:
     """The first ``most`` bytes that it expands to, or fewer; None if it is not compressed. The price is bounded too."""
     kind, start = kind_of(content), b""

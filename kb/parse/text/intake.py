@@ -9,10 +9,10 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Source
-from trainmedic.kb.parse.logs import event_files
 from trainmedic.kb.parse.source import Limits, Piece
 from trainmedic.kb.parse.text import compressed
 from trainmedic.kb.parse.text.condense import condense, spread
+from trainmedic.kb.parse.text.opening import opened
 
 _MAGIC = (
     b"\x7fELF",
@@ -44,6 +44,7 @@ class Loaded:
     masked: tuple[tuple[str, int], ...] = ()
     problems: tuple[Problem, ...] = ()
     note: str = ""
+    kind: str = ""
     read: bool = True
 
 
@@ -92,41 +93,30 @@ def _wide(content: bytes, sample: bytes) -> tuple[str, str] | None:
     return None
 
 
-def _unread(name: str | None, size: int, *problems: Problem) -> Loaded:
+def _unread(name: str | None, size: int, kind: str, *problems: Problem) -> Loaded:
     empty = Source(name=name, text="", byte_count=size)
-    return Loaded(
-        source=empty, piece=Piece(source=name, text=""), lines=0, problems=problems, note="binary", read=False
-    )
+    piece = Piece(source=name, text="")
+    return Loaded(source=empty, piece=piece, lines=0, problems=problems, note=kind, kind=kind, read=False)
 
 
 def load(name: str | None, content: str | bytes, limits: Limits, budget: int, left_out: int = 0) -> Loaded:
-    """Decode, normalise line breaks, keep what matters within ``limits`` and ``budget`` bytes, and mask secrets.
+    """Open, decode, normalise line breaks, keep what matters within ``limits`` and ``budget`` bytes, mask secrets.
 
     ``left_out`` lines are blank in ``content`` since an earlier pass.
     """
     size = len(content) if isinstance(content, bytes) else _utf8_size(content)
-    problems: list[Problem] = []
-    notes: list[str] = []
-    expanded = compressed.expand(content) if isinstance(content, bytes) else None
-    if expanded is not None:
-        content, left_out = expanded.content, expanded.left_out
-        notes.append(f"decompressed ({expanded.kind})")
-        if not expanded.complete:
-            problems.append(Problem(code="truncated", message=f"{name} is damaged, cut off or too long to be unpacked"))
-    elif isinstance(content, bytes) and (kind := compressed.kind_of(content)):
-        message = f"{name} is compressed by {kind} and was not read: pip install 'trainmedic[zstd]' reads such files"
-        return _unread(name, size, Problem(code="compressed", message=message))
-    history = event_files.read(content) if isinstance(content, bytes) else None
-    if history is not None:
-        content = history.text
-        notes.append(f"{history.kind}, one line for each of {history.rows} rows")
-        if not history.complete:
-            message = f"{name} is damaged, cut off or too long: read up to row {history.rows}"
-            problems.append(Problem(code="truncated", message=message))
+    problems, notes = list[Problem](), list[str]()
+    if isinstance(content, bytes):
+        file = opened(name or "the question", content, left_out)
+        problems, notes = [*file.problems], [*file.notes]
+        if file.unread:
+            return _unread(name, size, file.unread, *problems)
+        content, left_out = file.content, file.left_out
+        name = name and name + file.mark
     decoded = (content, "text") if isinstance(content, str) else decode(content[:_SAMPLE])
     if decoded is None:
         message = f"{name or 'the question'} is not text and was not read"
-        return _unread(name, size, *problems, Problem(code="binary", message=message))
+        return _unread(name, size, "binary", *problems, Problem(code="binary", message=message))
     room = limits.room.within(budget)
     numbers: tuple[int, ...] = ()
     cut = False
