@@ -80,8 +80,9 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
     receipts: list[InputReceipt] = []
     budget = limits.total
     inputs: list[Attachment] = []
+    archived: list[InputReceipt] = []
     for each in attachments:
-        inputs += _members(each, limits.attachments - len(inputs), parts, receipts)
+        inputs += _members(each, limits.attachments - len(inputs), parts, archived)
     for file in (None, *inputs[: limits.attachments]):
         name, content, left_out = (None, question, 0) if file is None else (file.name, file.content, file.left_out)
         loaded = load(name, content, limits, budget, left_out)
@@ -105,6 +106,7 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
     for loaded in loads:
         masked.update(dict(loaded.masked))
     facts = _joined(parts)
+    receipts[1:1] = archived
     receipt = Receipt(
         inputs=tuple(receipts), masked=tuple(sorted(masked.items())), problems=facts.problems[:_MOST_PROBLEMS]
     )

@@ -40,7 +40,13 @@ def test_a_few_bad_bytes_are_replaced() -> None:
 
 @every_case(
     "content",
-    [b"\x7fELF\x02\x01", b"PK\x03\x04rest", bytes(range(256)) * 8, b"\xff\x01\x80\x81" * 40, b"loss: 1\x00lr" * 50],
+    [
+        b"\x7fELF\x02\x01",
+        b"PK\x03\x04" + b" " * 26 + b"[Content_Types].xml",
+        bytes(range(256)) * 8,
+        b"\xff\x01\x80\x81" * 40,
+        b"loss: 1\x00lr" * 50,
+    ],
 )
 def test_binary_content_is_not_read(content: bytes) -> None:
     loaded = load("model.bin", content, Limits(), 10_000_000)

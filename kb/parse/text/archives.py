@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import tarfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -58,6 +59,7 @@ def open_archive(name: str, content: bytes, most: int) -> Contents:
     """The first ``most`` files. Never raises: what cannot be read is among the problems."""
     files: list[Attachment] = []
     problems: list[Problem] = []
+    names: Counter[str] = Counter()
     budget, seen = MOST_UNPACKED, 0
     try:
         for path, stream in _zip(content) if content.startswith(_ZIP) else _tar(content):
@@ -74,7 +76,9 @@ def open_archive(name: str, content: bytes, most: int) -> Contents:
             if kind_of(read) == "" and is_archive(read):
                 problems.append(Problem(code="archive", message=f"{name}/{path} is an archive within one: not read"))
             else:
-                files.append(Attachment(name=f"{name}/{path}", content=read, left_out=left_out))
+                names[path] += 1
+                again = f" ({names[path]})" if names[path] > 1 else ""
+                files.append(Attachment(name=f"{name}/{path}{again}", content=read, left_out=left_out))
     except _DAMAGED as error:
         message = f"{name} could not be read further: {str(error)[:80] or type(error).__name__}"
         problems.append(Problem(code="archive", message=message))
@@ -114,9 +118,8 @@ def _zip(content: bytes) -> Iterator[tuple[str, IO[bytes] | None]]:
 
 
 def _tar(content: bytes) -> Iterator[tuple[str, IO[bytes] | None]]:
-    source = (
-        unpacked(content) if kind_of(content) else (content[at : at + _PIECE] for at in range(0, len(content), _PIECE))
-    )
+    whole = (content[at : at + _PIECE] for at in range(0, len(content), _PIECE))
+    source = unpacked(content) if kind_of(content) else whole
     with tarfile.open(fileobj=_Stream(source), mode="r|") as archive:
         for info in archive:
             if not info.isdir():

@@ -25,6 +25,12 @@ LONGEST_SIDE = 1600
 DEADLINE_S = 7.0
 """Within the time that reading may take. Lines that are left are said."""
 LEAST_SURE = 0.5
+INK = 40
+"""Shades of grey that ink differs from its line's paper."""
+FRAME = 0.8
+"""Share of all lines in which a column has ink that is no writing, but the edge of a window."""
+GAP = 4
+"""Heights of a line between two parts of it that are read for themselves."""
 _MAGIC = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"BM")
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")
 _NEEDED = ("rapidocr", "onnxruntime", "PIL")
@@ -72,12 +78,12 @@ def read(content: bytes) -> Shown:
     pixels = _pixels(content)
     engine = _engine()
     found = engine(pixels, use_det=True, use_cls=False, use_rec=False)
-    boxes = [] if found.boxes is None else [_bounds(box) for box in found.boxes.tolist()]
+    boxes = [] if found.boxes is None else list(_lines(pixels, [_bounds(box) for box in found.boxes.tolist()]))
     stretches: list[_Stretch] = []
-    for number, box in enumerate(sorted(boxes, key=lambda box: (box.top, box.left))):
+    for number, box in enumerate(boxes):
         if time.monotonic() > end:
             return Shown(text=_laid_out(stretches), left=len(boxes) - number)
-        crop = pixels[max(0, int(box.top)) : int(box.bottom) + 1, max(0, int(box.left)) : int(box.right) + 1]
+        crop = pixels[int(box.top) : int(box.bottom), max(0, int(box.left) - 2) : int(box.right) + 2]
         read = engine(crop, use_det=False, use_cls=False, use_rec=True)
         if read.txts and read.scores[0] >= LEAST_SURE:
             stretches.append(_Stretch(box.left, box.top, box.right, box.bottom, _corrected(read.txts[0])))
@@ -126,6 +132,28 @@ def _bounds(box: Sequence[Sequence[float]]) -> _Stretch:
     return _Stretch(min(xs), min(ys), max(xs), max(ys))
 
 
+def _lines(pixels: Any, boxes: Sequence[_Stretch]) -> Iterator[_Stretch]:
+    """The lines that boxes were found on, in parts where they have wide gaps. How far each reaches is seen by its ink:
+    boxes leave out single characters and whole ends of a line."""
+    import numpy as np
+
+    ink = np.zeros(pixels.shape[:2], bool)
+    rows = [(int(max(0, min(e.top for e in row))), int(max(e.bottom for e in row)) + 1) for row in _rows(boxes)]
+    grey = pixels.mean(axis=2)
+    for top, bottom in rows:
+        ink[top:bottom] = abs(grey[top:bottom] - np.median(grey[top:bottom])) > INK
+    frame = ink.sum(axis=0) > FRAME * max(1, sum(bottom - top for top, bottom in rows))
+    seen = 0
+    for top, bottom in rows:
+        if seen - top > (bottom - top) / 2:
+            continue  # another box of the line before
+        seen = bottom
+        columns = np.flatnonzero(ink[top:bottom].any(axis=0) & ~frame)
+        if len(columns):
+            for part in np.split(columns, np.flatnonzero(np.diff(columns) > GAP * (bottom - top)) + 1):
+                yield _Stretch(float(part[0]), top, float(part[-1] + 1), bottom)
+
+
 def _laid_out(stretches: Sequence[_Stretch]) -> str:
     """The stretches as lines, with blanks for indentation and for the columns of tables."""
     if not stretches:
@@ -148,6 +176,8 @@ def _columns(text: str) -> int:
 
 def _rows(stretches: Sequence[_Stretch]) -> Iterator[list[_Stretch]]:
     row: list[_Stretch] = []
+    if not stretches:
+        return
     for each in sorted(stretches, key=lambda each: each.middle):
         if row and each.middle > row[0].bottom - (row[0].bottom - row[0].top) / 4:
             yield sorted(row, key=lambda item: item.left)
