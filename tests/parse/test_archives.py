@@ -6,6 +6,7 @@ import io
 import tarfile
 import zipfile
 from collections.abc import Mapping
+from typing import Literal
 
 import pytest
 
@@ -28,9 +29,11 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def tarred(files: Mapping[str, bytes], mode: str = "", links: Mapping[str, str] | None = None) -> bytes:
+def tarred(
+    files: Mapping[str, bytes], mode: Literal["w", "w:gz", "w:bz2"] = "w", links: Mapping[str, str] | None = None
+) -> bytes:
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode=f"w:{mode}") as archive:
+    with tarfile.open(fileobj=buffer, mode=mode) as archive:
         for name, target in (links or {}).items():
             link = tarfile.TarInfo(name)
             link.type, link.linkname = tarfile.SYMTYPE, target
@@ -42,7 +45,7 @@ def tarred(files: Mapping[str, bytes], mode: str = "", links: Mapping[str, str] 
     return buffer.getvalue()
 
 
-@every_case("content", [zipped(FILES), tarred(FILES), tarred(FILES, "gz"), tarred(FILES, "bz2")])
+@every_case("content", [zipped(FILES), tarred(FILES), tarred(FILES, "w:gz"), tarred(FILES, "w:bz2")])
 def test_each_file_is_read_under_its_own_name_and_lines(content: bytes) -> None:
     evidence = parse("", (Attachment(name="logs.x", content=content),))
     assert [(item.name, item.kind, item.read) for item in evidence.receipt.inputs[1:]] == [
@@ -66,7 +69,7 @@ def test_an_archive_within_an_archive_is_named_and_not_opened() -> None:
     assert any("a.zip/b.zip" in problem.message for problem in evidence.receipt.problems)
 
 
-@every_case("content", [zipped(FILES)[:-40], zipped(FILES)[:200], tarred(FILES)[:700], tarred(FILES, "gz")[:90]])
+@every_case("content", [zipped(FILES)[:-40], zipped(FILES)[:200], tarred(FILES)[:700], tarred(FILES, "w:gz")[:90]])
 def test_a_damaged_archive_is_said_to_be_one(content: bytes) -> None:
     evidence = parse("", (Attachment(name="a.zip", content=content),))
     assert evidence.receipt.inputs[1].kind in ("archive", "binary")

@@ -112,11 +112,11 @@ def test_a_hostile_picture_is_refused_before_it_is_decoded(spoilt: str) -> None:
     assert problem.code == "picture"
 
 
-def test_lines_for_which_there_is_no_time_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_that_are_too_many_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     content = shown_by(monkeypatch, "first line", "second line", "third line")
-    monkeypatch.setattr(pictures, "DEADLINE_S", -1.0)
+    monkeypatch.setattr(pictures, "MOST_WRITING", 0)
     receipt = parse("", (Attachment(name="a.png", content=content),)).receipt
-    assert ["3 of its lines took too long" in problem.message for problem in receipt.problems] == [True]
+    assert ["3 of its lines are too many" in problem.message for problem in receipt.problems] == [True]
 
 
 @every_case("dark", [True, False])

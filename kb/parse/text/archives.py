@@ -36,8 +36,10 @@ _OFFICE = (b"[Content_Types].xml", b"mimetype", b"META-INF/")
 _LEFT_ALONE = ("__MACOSX/", ".DS_Store", ".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".gguf", ".npz", ".parquet")
 """Leftovers of file managers; weights, optimizer states and data."""
 _HARMLESS = str.maketrans("`<>[]", "'‹›()")
-_DAMAGED = (BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError, OSError, ValueError, NotImplementedError)
-_DAMAGED += (RuntimeError, KeyError, IndexError)  # a zip that is encrypted, and what hostile headers lead to
+_DAMAGED = (
+    *(BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError, OSError, ValueError, NotImplementedError),
+    *(RuntimeError, KeyError, IndexError),  # an encrypted zip, and what hostile headers lead to
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -12,8 +11,8 @@ from trainmedic.kb.parse.logs import event_files
 from trainmedic.kb.parse.text import archives, compressed, pictures
 
 _PDF = b"%PDF-"
-MOST_PAGES = 60
-PDF_DEADLINE_S = 5.0
+MOST_PAGES = 40
+LARGEST_PDF = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +56,9 @@ def _picture(name: str, content: bytes) -> Opened:
     except ValueError as error:
         message = f"{name} is a picture that cannot be read: {error}"
         return Opened(content=b"", problems=(Problem(code="picture", message=message),), unread="picture")
-    problems = ()
+    problems = tuple[Problem, ...]()
     if shown.left:
-        message = f"{name} was not read as a whole: {shown.left} of its lines took too long"
+        message = f"{name} was not read as a whole: {shown.left} of its lines are too many"
         problems = (Problem(code="truncated", message=message),)
     return Opened(content=shown.text, notes=("read from a picture",), problems=problems, mark=pictures.MARK)
 
@@ -67,13 +66,12 @@ def _picture(name: str, content: bytes) -> Opened:
 def _pdf(name: str, content: bytes) -> Opened:
     from pypdf import PdfReader
 
-    end, pages, problems = time.monotonic() + PDF_DEADLINE_S, list[str](), tuple[Problem, ...]()
+    pages, problems = list[str](), tuple[Problem, ...]()
     try:
+        if len(content) > LARGEST_PDF:
+            raise ValueError("too large")
         document = PdfReader(io.BytesIO(content)).pages
-        for page in document[:MOST_PAGES]:
-            if time.monotonic() > end:
-                break
-            pages.append(page.extract_text())
+        pages = [page.extract_text() for page in document[:MOST_PAGES]]
         if len(pages) < len(document):
             message = f"{name} was not read as a whole: {len(pages)} of its {len(document)} pages"
             problems = (Problem(code="truncated", message=message),)

@@ -1,4 +1,4 @@
-"""Screenshots → the lines that they show, as they would have been pasted. Bounded in bytes, pixels and time.
+"""Screenshots → the lines that they show, as they would have been pasted. Bounded in bytes, pixels and lines.
 
 Needs the packages of the extra ``pictures``. The models come with them: nothing is fetched.
 """
@@ -6,7 +6,6 @@ Needs the packages of the extra ``pictures``. The models come with them: nothing
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,8 +21,8 @@ MOST_BYTES = 24 * 1024 * 1024
 MOST_PIXELS = 16_000_000
 LONGEST_SIDE = 1600
 """Pixels to which a larger picture is scaled down to find its lines; each is read at its own size."""
-DEADLINE_S = 7.0
-"""Within the time that reading may take. Lines that are left are said."""
+MOST_WRITING = 4000
+"""Writing that is read, in heights of its line: a thousand take a core about a second. Lines that are left are said."""
 LEAST_SURE = 0.5
 INK = 40
 """Shades of grey that ink differs from its line's paper."""
@@ -44,7 +43,7 @@ _KEY = regex(r"^([ \t]*[A-Za-z_]\w{0,60}[:,])(?=[^\s/:,])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """The text of a picture, and how many of its stretches of text there was no time for."""
+    """The text of a picture, and how many of its lines were too many."""
 
     text: str
     left: int = 0
@@ -74,14 +73,15 @@ def readable() -> bool:
 
 def read(content: bytes) -> Shown:
     """Raises `ValueError` for a picture that is damaged or too large."""
-    end = time.monotonic() + DEADLINE_S
     pixels = _pixels(content)
     engine = _engine()
     found = engine(pixels, use_det=True, use_cls=False, use_rec=False)
     boxes = [] if found.boxes is None else list(_lines(pixels, [_bounds(box) for box in found.boxes.tolist()]))
     stretches: list[_Stretch] = []
+    writing = 0.0
     for number, box in enumerate(boxes):
-        if time.monotonic() > end:
+        writing += (box.right - box.left) / (box.bottom - box.top)
+        if writing > MOST_WRITING:
             return Shown(text=_laid_out(stretches), left=len(boxes) - number)
         crop = pixels[int(box.top) : int(box.bottom), max(0, int(box.left) - 2) : int(box.right) + 2]
         read = engine(crop, use_det=False, use_cls=False, use_rec=True)
