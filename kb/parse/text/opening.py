@@ -82,7 +82,7 @@ def _pdf(name: str, content: bytes) -> Opened:
     if not text.strip():
         message = f"{name} is a PDF without text and was not read; send its pages as pictures or paste them"
         return Opened(content=b"", problems=problems or (Problem(code="pdf", message=message),), unread="pdf")
-    return Opened(content=text, notes=(f"{len(pages)} pages of PDF",), problems=problems)
+    return Opened(content=text, notes=(f"PDF, pages read: {len(pages)}",), problems=problems)
 
 
 def _unpacked(name: str, content: bytes, left_out: int) -> Opened:
