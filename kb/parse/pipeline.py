@@ -24,6 +24,7 @@ from trainmedic.kb.parse.said import device_counts, fragments
 from trainmedic.kb.parse.source import Limits, Piece, Reading
 from trainmedic.kb.parse.text import archives, completeness
 from trainmedic.kb.parse.text.intake import Loaded, load
+from trainmedic.kb.parse.text.pictures import MOST_WRITING
 from trainmedic.kb.parse.text.segment import Block, segment
 
 if TYPE_CHECKING:
@@ -78,14 +79,15 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
     parts: list[_Facts] = []
     loads: list[Loaded] = []
     receipts: list[InputReceipt] = []
-    budget = limits.total
+    budget, writing = limits.total, MOST_WRITING
     inputs: list[Attachment] = []
     archived: list[InputReceipt] = []
     for each in attachments:
         inputs += _members(each, limits.attachments - len(inputs), parts, archived)
     for file in (None, *inputs[: limits.attachments]):
         name, content, left_out = (None, question, 0) if file is None else (file.name, file.content, file.left_out)
-        loaded = load(name, content, limits, budget, left_out)
+        loaded = load(name, content, limits, budget, left_out, writing)
+        writing -= loaded.writing
         budget = max(0, budget - len(loaded.piece.text))
         kinds: Counter[str] = Counter()
         if loaded.piece.text:

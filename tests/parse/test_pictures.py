@@ -14,6 +14,7 @@ from PIL import Image
 from benchmarks.pictures import rendered, right
 from tests.every_case import every_case
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse import pipeline
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.text import pictures
 from trainmedic.service.advisor import Advisor
@@ -114,9 +115,16 @@ def test_a_hostile_picture_is_refused_before_it_is_decoded(spoilt: str) -> None:
 
 def test_lines_that_are_too_many_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     content = shown_by(monkeypatch, "first line", "second line", "third line")
-    monkeypatch.setattr(pictures, "MOST_WRITING", 0)
+    monkeypatch.setattr(pipeline, "MOST_WRITING", pictures.FINDING)
     receipt = parse("", (Attachment(name="a.png", content=content),)).receipt
     assert ["3 of its lines are too many" in problem.message for problem in receipt.problems] == [True]
+
+
+def test_no_more_is_read_from_all_pictures_of_a_message_than_from_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = shown_by(monkeypatch, "first line", "second line")
+    monkeypatch.setattr(pipeline, "MOST_WRITING", pictures.FINDING + 50)
+    files = tuple(Attachment(name=f"{n}.png", content=content) for n in range(2))
+    assert [item.read for item in parse("", files).receipt.inputs[1:]] == [True, False]
 
 
 @every_case("dark", [True, False])

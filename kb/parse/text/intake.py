@@ -10,7 +10,7 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Source
 from trainmedic.kb.parse.source import Limits, Piece
-from trainmedic.kb.parse.text import compressed
+from trainmedic.kb.parse.text import compressed, pictures
 from trainmedic.kb.parse.text.condense import condense, spread
 from trainmedic.kb.parse.text.opening import opened
 
@@ -46,6 +46,7 @@ class Loaded:
     note: str = ""
     kind: str = ""
     read: bool = True
+    writing: int = 0
 
 
 def decode(content: bytes) -> tuple[str, str] | None:
@@ -99,19 +100,26 @@ def _unread(name: str | None, size: int, kind: str, *problems: Problem) -> Loade
     return Loaded(source=empty, piece=piece, lines=0, problems=problems, note=kind, kind=kind, read=False)
 
 
-def load(name: str | None, content: str | bytes, limits: Limits, budget: int, left_out: int = 0) -> Loaded:
+def load(
+    name: str | None,
+    content: str | bytes,
+    limits: Limits,
+    budget: int,
+    left_out: int = 0,
+    writing: int = pictures.MOST_WRITING,
+) -> Loaded:
     """Open, decode, normalise line breaks, keep what matters within ``limits`` and ``budget`` bytes, mask secrets.
 
-    ``left_out`` lines are blank in ``content`` since an earlier pass.
+    ``left_out`` lines are blank in ``content`` since an earlier pass; so much ``writing`` is read from a picture.
     """
     size = len(content) if isinstance(content, bytes) else _utf8_size(content)
-    problems, notes = list[Problem](), list[str]()
+    problems, notes, written = list[Problem](), list[str](), 0
     if isinstance(content, bytes):
-        file = opened(name or "the question", content, left_out)
+        file = opened(name or "the question", content, left_out, writing)
         problems, notes = [*file.problems], [*file.notes]
         if file.unread:
             return _unread(name, size, file.unread, *problems)
-        content, left_out = file.content, file.left_out
+        content, left_out, written = file.content, file.left_out, file.writing
         name = name and name + file.mark
     decoded = (content, "text") if isinstance(content, str) else decode(content[:_SAMPLE])
     if decoded is None:
@@ -148,6 +156,7 @@ def load(name: str | None, content: str | bytes, limits: Limits, budget: int, le
         masked=tuple(sorted(masked.counts.items())),
         problems=tuple(problems),
         note="; ".join(notes),
+        writing=written,
     )
 
 

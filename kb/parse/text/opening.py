@@ -18,7 +18,8 @@ LARGEST_PDF = 16 * 1024 * 1024
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
     """``content`` with what is to be said of it. ``unread`` is the kind of a content that cannot be read here;
-    ``mark`` is what the source's name ends with to tell where its text is from."""
+    ``mark`` is what the source's name ends with to tell where its text is from, ``writing`` how much was read from a
+    picture."""
 
     content: str | bytes
     notes: tuple[str, ...] = ()
@@ -26,6 +27,7 @@ class Opened:
     left_out: int = 0
     unread: str = ""
     mark: str = ""
+    writing: int = 0
 
 
 def foreign_kind(content: bytes) -> tuple[str, bool]:
@@ -37,7 +39,8 @@ def foreign_kind(content: bytes) -> tuple[str, bool]:
     return ("archive", True) if archives.is_archive(content) else ("", True)
 
 
-def opened(name: str, content: bytes, left_out: int) -> Opened:
+def opened(name: str, content: bytes, left_out: int, writing: int) -> Opened:
+    """``writing`` is how much may still be read from pictures."""
     kind, can_be_read = foreign_kind(content)
     if not can_be_read:
         message = f"{name} is a {kind} and was not read; paste its text, or: pip install 'trainmedic[pictures]'"
@@ -46,13 +49,15 @@ def opened(name: str, content: bytes, left_out: int) -> Opened:
         message = f"{name} is an archive within another and was not read"
         return Opened(content=b"", problems=(Problem(code=kind, message=message),), unread=kind)
     if kind:
-        return _picture(name, content) if kind == "picture" else _pdf(name, content)
+        return _picture(name, content, writing) if kind == "picture" else _pdf(name, content)
     return _unpacked(name, content, left_out)
 
 
-def _picture(name: str, content: bytes) -> Opened:
+def _picture(name: str, content: bytes, most: int) -> Opened:
     try:
-        shown = pictures.read(content)
+        if most < pictures.FINDING:
+            raise ValueError("too much was to be read from others")
+        shown = pictures.read(content, most)
     except ValueError as error:
         message = f"{name} is a picture that cannot be read: {error}"
         return Opened(content=b"", problems=(Problem(code="picture", message=message),), unread="picture")
@@ -60,7 +65,9 @@ def _picture(name: str, content: bytes) -> Opened:
     if shown.left:
         message = f"{name} was not read as a whole: {shown.left} of its lines are too many"
         problems = (Problem(code="truncated", message=message),)
-    return Opened(content=shown.text, notes=("read from a picture",), problems=problems, mark=pictures.MARK)
+    return Opened(
+        content=shown.text, notes=("read from a picture",), problems=problems, mark=pictures.MARK, writing=shown.writing
+    )
 
 
 def _pdf(name: str, content: bytes) -> Opened:

@@ -21,8 +21,10 @@ MOST_BYTES = 24 * 1024 * 1024
 MOST_PIXELS = 16_000_000
 LONGEST_SIDE = 1600
 """Pixels to which a larger picture is scaled down to find its lines; each is read at its own size."""
-MOST_WRITING = 4000
-"""Writing that is read, in heights of its line: a thousand take a core about a second. Lines that are left are said."""
+MOST_WRITING = 5000
+"""Writing that is read at once, in heights of its line: a thousand take a core about a second."""
+FINDING = 500
+"""What it takes to find the lines of one picture."""
 LEAST_SURE = 0.5
 INK = 40
 """Shades of grey that ink differs from its line's paper."""
@@ -43,9 +45,10 @@ _KEY = regex(r"^([ \t]*[A-Za-z_]\w{0,60}[:,])(?=[^\s/:,])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """The text of a picture, and how many of its lines were too many."""
+    """The text of a picture, how much writing it is, and how many of its lines were too many."""
 
     text: str
+    writing: int
     left: int = 0
 
 
@@ -71,23 +74,24 @@ def readable() -> bool:
     return all(find_spec(name) is not None for name in _NEEDED)
 
 
-def read(content: bytes) -> Shown:
-    """Raises `ValueError` for a picture that is damaged or too large."""
+def read(content: bytes, most: int = MOST_WRITING) -> Shown:
+    """The first lines, of at most so much writing. Raises `ValueError` for a picture that is damaged or too large."""
     pixels = _pixels(content)
     engine = _engine()
     found = engine(pixels, use_det=True, use_cls=False, use_rec=False)
     boxes = [] if found.boxes is None else list(_lines(pixels, [_bounds(box) for box in found.boxes.tolist()]))
     stretches: list[_Stretch] = []
-    writing = 0.0
+    writing, left = float(FINDING), 0
     for number, box in enumerate(boxes):
         writing += (box.right - box.left) / (box.bottom - box.top)
-        if writing > MOST_WRITING:
-            return Shown(text=_laid_out(stretches), left=len(boxes) - number)
+        if writing > most:
+            left = len(boxes) - number
+            break
         crop = pixels[int(box.top) : int(box.bottom), max(0, int(box.left) - 2) : int(box.right) + 2]
         read = engine(crop, use_det=False, use_cls=False, use_rec=True)
         if read.txts and read.scores[0] >= LEAST_SURE:
             stretches.append(_Stretch(box.left, box.top, box.right, box.bottom, _corrected(read.txts[0])))
-    return Shown(text=_laid_out(stretches))
+    return Shown(text=_laid_out(stretches), writing=int(writing), left=left)
 
 
 def _corrected(line: str) -> str:
