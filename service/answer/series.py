@@ -47,7 +47,7 @@ def _series(evidence: Evidence, name: str, attachment: str | None, rows: Sequenc
     values = [row.metrics[name].value for row in rows]
     lines = [row.metrics[name].span.line for row in rows]
     unit, steps = _steps(rows, lines)
-    marked = _marked(evidence, name, attachment, steps, values)
+    marked = _marked(evidence, name, attachment, steps, values, unit)
     hidden = _hidden(rows) if name == "loss" else set()
     important = {steps.index(marked)} if marked is not None else set()
     important |= {min(hidden)} if hidden else set()
@@ -122,7 +122,7 @@ def _hidden(rows: Sequence[Row]) -> set[int]:
 
 
 def _marked(
-    evidence: Evidence, name: str, attachment: str | None, steps: Sequence[int], values: Sequence[float]
+    evidence: Evidence, name: str, attachment: str | None, steps: Sequence[int], values: Sequence[float], unit: str
 ) -> int | None:
     """The first step without a finite value; else the first at which this log shows a failure of this metric."""
     broken = next((step for step, value in zip(steps, values, strict=True) if not math.isfinite(value)), None)
@@ -130,9 +130,9 @@ def _marked(
         return broken
     known = set(steps)
     stem = name.removeprefix("completion_").split("/")[0].removesuffix("s" if "/" in name else "")
-    steps_with_failure = [
-        signal.step
+    failures = [
+        signal.span.line if unit == "line" else signal.step
         for signal in evidence.signals
-        if signal.step in known and signal.span.attachment == attachment and signal.kind.startswith(stem)
+        if signal.span.attachment == attachment and signal.kind.startswith(stem)
     ]
-    return min((step for step in steps_with_failure if step is not None), default=None)
+    return min((place for place in failures if place is not None and place in known), default=None)

@@ -95,6 +95,11 @@ def test_a_log_without_steps_has_its_own_lines_as_axis_however_long_it_is() -> N
     assert max(after - before for before, after in pairwise(series.steps)) < 1_000
 
 
+def test_a_spike_without_a_step_is_marked_at_its_line() -> None:
+    rows = "\n".join(f"{{'loss': {9.0 if n == 12_000 else 1.0 + n % 3 / 10}, 'epoch': 0.1}}" for n in range(27_000))
+    assert [view.marked for view in series_views(parse("", (log_of(rows),)))] == [12_001]
+
+
 def test_rows_that_share_a_line_are_counted() -> None:
     (series,) = series_views(parse("", (log_of("".join(f"{{'loss': {2 - n / 10:.1f}}} " for n in range(4))),)))
     assert (series.unit, series.steps) == ("row", (1, 2, 3, 4))
