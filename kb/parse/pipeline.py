@@ -83,7 +83,13 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
     inputs: list[Attachment] = []
     archived: list[InputReceipt] = []
     for each in attachments:
-        inputs += _members(each, limits.attachments - len(inputs), parts, archived)
+        if isinstance(each.content, str) or not archives.is_archive(each.content):
+            inputs.append(each)
+            continue
+        archive = archives.open_archive(each.name, each.content, max(0, limits.attachments - len(inputs)))
+        inputs += archive.files
+        parts.append(_Facts(problems=archive.problems))
+        archived.append(archive.receipt)
     for file in (None, *inputs[: limits.attachments]):
         name, content, left_out = (None, question, 0) if file is None else (file.name, file.content, file.left_out)
         loaded = load(name, content, limits, budget, left_out, writing)
@@ -113,27 +119,6 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
         inputs=tuple(receipts), masked=tuple(sorted(masked.items())), problems=facts.problems[:_MOST_PROBLEMS]
     )
     return _evidence(facts, loads, receipt)
-
-
-def _members(file: Attachment, most: int, parts: list[_Facts], receipts: list[InputReceipt]) -> Sequence[Attachment]:
-    """The files of an archive, which gets a receipt of its own; any other file itself."""
-    content = file.content
-    if isinstance(content, str) or not archives.is_archive(content):
-        return (file,)
-    contents = archives.open_archive(file.name, content, max(0, most))
-    parts.append(_Facts(problems=contents.problems))
-    receipts.append(
-        InputReceipt(
-            name=file.name,
-            kind="archive",
-            bytes=len(content),
-            lines=0,
-            read=bool(contents.files),
-            truncated=bool(contents.problems),
-            note=f"{len(contents.files)} of {contents.members} files",
-        )
-    )
-    return contents.files
 
 
 def _evidence(facts: _Facts, loads: Sequence[Loaded], receipt: Receipt) -> Evidence:

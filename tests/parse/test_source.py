@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import time
+import tracemalloc
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.every_case import every_case
 from trainmedic.kb.parse.source import Limits, LineIndex, Piece
-from trainmedic.kb.parse.text.condense import Room
+from trainmedic.kb.parse.text.condense import Room, condense
 from trainmedic.kb.parse.text.intake import decode, load
 
 SMALL = Limits(room=Room(head=40, between=200, tail=40))
@@ -173,3 +175,19 @@ def test_any_text_can_arrive(content: str, budget: int) -> None:
 def test_lines_and_columns_count_from_one() -> None:
     index = LineIndex("ab\n\n学习 c")
     assert [index.position(offset) for offset in (0, 2, 3, 4, 7)] == [(1, 1), (1, 3), (2, 1), (3, 1), (3, 4)]
+
+
+def test_no_line_of_a_private_key_is_kept_without_its_neighbours() -> None:
+    key = "".join(f"{'AbCdEfGh' * 7}{n:08d}\n" for n in range(20))
+    text = "".join(f"line {n}\n" for n in range(400)) + key + "".join(f"line {n}\n" for n in range(400))
+    assert "AbCdEfGh" not in text_of(text, Limits(room=Room(head=100, between=2_000, tail=100)))
+
+
+def test_memory_does_not_grow_with_lines_that_are_all_short_and_different() -> None:
+    words = ("".join(letters) for letters in itertools.product("abcdfghijk", repeat=5))
+    blocks = ("\n".join(itertools.islice(words, 10_000)).encode() + b"\n" for _ in range(10))
+    tracemalloc.start()
+    condense(blocks, Room(head=1_000, between=10_000_000, tail=1_000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40_000_000

@@ -18,7 +18,7 @@ from typing import IO
 from zipfile import BadZipFile, ZipFile
 
 from trainmedic.kb.mask import mask
-from trainmedic.kb.model.evidence import Problem
+from trainmedic.kb.model.evidence import InputReceipt, Problem
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.text.compressed import kind_of, start_of, unpacked
 from trainmedic.kb.parse.text.condense import ROOM, bounded
@@ -44,10 +44,10 @@ _DAMAGED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """The files of an archive in its order; ``members`` is how many it has, as far as it was looked at."""
+    """The files of an archive in its order, and the receipt of the archive itself."""
 
     files: tuple[Attachment, ...]
-    members: int
+    receipt: InputReceipt
     problems: tuple[Problem, ...]
 
 
@@ -84,7 +84,16 @@ def open_archive(name: str, content: bytes, most: int) -> Contents:
     except _DAMAGED as error:
         message = f"{name} could not be read further: {str(error)[:80] or type(error).__name__}"
         problems.append(Problem(code="archive", message=message))
-    return Contents(files=tuple(files), members=seen, problems=tuple(problems))
+    receipt = InputReceipt(
+        name=name,
+        kind="archive",
+        bytes=len(content),
+        lines=0,
+        read=bool(files),
+        truncated=bool(problems),
+        note=f"{len(files)} of {seen} files",
+    )
+    return Contents(files=tuple(files), receipt=receipt, problems=tuple(problems))
 
 
 class _Metered:

@@ -30,6 +30,7 @@ _ALIKE, _ALIKE_FAILING = 4, 64
 """Lines kept that are alike, and that are alike and speak of failures: one for each rank."""
 _MOST_BLANK = 16
 """Times the room that a text may have in blank lines before it is taken for one that does not fit."""
+_MOST_GROUPS = 10_000
 _NEAR = 2
 _SHARE = 0.4
 """The most of what is kept between that failures take, and again that rows take."""
@@ -197,6 +198,11 @@ class _Stretch:
         return {number: line for _, lines in self.rows.values() for number, line in lines.items()}
 
 
+def _may_stand_alone(line: bytes) -> bool:
+    """Not a line of a private key: nobody could tell it for one without the lines around it."""
+    return len(line) <= LONGEST_BETWEEN and not _KEY_MATERIAL.match(line)
+
+
 def _is_better(role: str, value: float, known: float) -> bool:
     return value < known if role == "least" else value > known if role == "greatest" else role == "last"
 
@@ -286,7 +292,7 @@ class _Pass:
                 counts[shape] = count
             if count >= _ALIKE_FAILING:
                 frequent.add(shape)
-            if len(line) > LONGEST_BETWEEN or not line or _KEY_MATERIAL.match(line):
+            if not line or not _may_stand_alone(line):
                 continue
             if place in failing:
                 self._failing.add(count, block.around(at, _NEAR))
@@ -353,7 +359,7 @@ class _Block:
 
     def _between(self, begin: int, end: int) -> Lines:
         lines = enumerate(self.lines[begin : end + 1], self.first + begin)
-        return {number: line for number, line in lines if len(line) <= LONGEST_BETWEEN}
+        return {number: line for number, line in lines if _may_stand_alone(line)}
 
     def row(self, offset: int) -> Lines:
         """The row that a metric at ``offset`` belongs to, with a line on either side: all of an object whose metrics
@@ -384,7 +390,7 @@ class _Candidates:
         """``lines`` around one that is number ``count`` of its like."""
         self._groups.append((count, next(iter(lines), 0), lines))
         self._size += sum(map(len, lines.values())) + len(lines)
-        if self._size > 2 * self._most:
+        if self._size > 2 * self._most or len(self._groups) > 2 * _MOST_GROUPS:
             self._shrink()
 
     @property
@@ -396,6 +402,7 @@ class _Candidates:
         self._groups.sort(key=lambda group: group[:2])
         sizes = accumulate(sum(map(len, lines.values())) + len(lines) for _, _, lines in self._groups)
         self._groups = [group for group, size in zip(self._groups, sizes, strict=True) if size <= self._most]
+        del self._groups[_MOST_GROUPS:]
         self._size = sum(sum(map(len, lines.values())) + len(lines) for _, _, lines in self._groups)
 
 
