@@ -19,12 +19,10 @@ from typing import AnyStr
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.lazy import regex
+from trainmedic.kb.parse.text.line_blocks import LineReader, cut
 
-BLOCK = 16 * 1024
-"""Bytes of the shortest stretch of rows."""
-LONGEST = 1024 * 1024
-"""Bytes kept of one line in head and tail, and `LONGEST_BETWEEN` of others."""
 LONGEST_BETWEEN = 16 * 1024
+"""Bytes of a line that is kept between head and tail."""
 _MOST_SHAPES = 100_000
 _ALIKE, _ALIKE_FAILING = 4, 64
 """Lines kept that are alike, and that are alike and speak of failures: one for each rank."""
@@ -111,7 +109,7 @@ def spread(lines: Sequence[AnyStr], numbers: Sequence[int], feed: AnyStr) -> Any
 
 def condense(pieces: Iterable[bytes], room: Room) -> Condensed:
     """The lines of a text that comes in ``pieces``. All are kept if those that are not blank fit into the room."""
-    reader = _LineReader(pieces)
+    reader = LineReader(pieces)
     blocks = iter(reader)
     start: list[bytes] = []
     size = filled = 0
@@ -133,49 +131,6 @@ def _condensed(kept: Lines, lines: int, left_out: int, *, cut: bool) -> Condense
     numbers = sorted(kept)
     text = b"\n".join([*(kept[number] for number in numbers), b""])
     return Condensed(text=text, numbers=(*numbers, lines + 1), left_out=left_out, whole=not cut)
-
-
-def _cut(line: bytes, most: int) -> bytes:
-    """The beginning of a line, without a character of UTF-8 that would be cut."""
-    end = most
-    while 0 < end < len(line) and line[end] & 0xC0 == 0x80:
-        end -= 1
-    return line[:end]
-
-
-class _LineReader:
-    """Blocks of whole lines, each ended by ``\\n``. ``cut``: a line was longer than `LONGEST`, and only begins it."""
-
-    def __init__(self, pieces: Iterable[bytes]) -> None:
-        self._pieces = pieces
-        self.cut = False
-
-    def __iter__(self) -> Iterator[bytes]:
-        rest, skipping = bytearray(), False
-        parts = (piece[at : at + BLOCK] for piece in self._pieces for at in range(0, len(piece), BLOCK))
-        for part in parts:
-            rest += part
-            if len(rest) < BLOCK:
-                continue
-            # A carriage return at the very end may be half of a line break.
-            end = max(rest.rfind(b"\n"), rest.rfind(b"\r", 0, len(rest) - 1)) + 1
-            if not end and len(rest) > LONGEST:
-                self.cut = skipping = True
-                del rest[LONGEST:]
-            if end:
-                yield self._block(rest[:end], skipping=skipping)
-                del rest[:end]
-                skipping = False
-        if rest:
-            block = self._block(rest, skipping=skipping)
-            yield block if block.endswith(b"\n") else block + b"\n"
-
-    def _block(self, content: bytearray, *, skipping: bool) -> bytes:
-        block = bytes(content)
-        if b"\r" in block:
-            block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        first = block.find(b"\n") if b"\n" in block else len(block)
-        return _cut(block[:first], LONGEST) + block[first:] if skipping else block
 
 
 @dataclass(slots=True)
@@ -256,7 +211,7 @@ class _Pass:
                 self._head_size += len(line) + 1
                 if self._head_size > self._room.head:
                     if number == 1:
-                        self._head[1] = _cut(line, self._room.head)
+                        self._head[1] = cut(line, self._room.head)
                         self._cut = len(line) > self._room.head
                     break
                 self._head[number] = line
