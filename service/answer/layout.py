@@ -121,12 +121,17 @@ Slot = Callable[[Page], Sections]
 
 
 def receipt(page: Page) -> Sections:
-    """What was read. Where knowledge ends is said here to those who read the text alone: others have the notice."""
+    """What was read, and of which files nothing was. Where knowledge ends is said here to those who read the text
+    alone: others have the notice."""
     lines = passages.receipt_lines(page.context.evidence.receipt, page.language)
     told = page.draft.inquiry is not None or page.diagnosis.verdict == "no_fault"
     beyond = () if told else (sentence(each, page.language) for each in of_draft(page.draft))
     body = "\n".join(f"> {line}" for line in (*lines, *beyond))
-    return (Section(kind="receipt", body=body, items=tuple(lines)),) if lines else ()
+    files = "\n\n".join(passages.about_files(page.context.evidence.receipt, page.language))
+    return (
+        *((Section(kind="receipt", body=body, items=tuple(lines)),) if lines else ()),
+        *((Section(kind="files", body=files),) if files else ()),
+    )
 
 
 def supposed(page: Page) -> Sections:
@@ -353,7 +358,7 @@ def composed(draft: Draft, citations: Citations) -> Sections:
             page, read = Page(draft, citations), draft.context.evidence.receipt
             first: Sequence[Slot] = BEGINNING if draft.request.attachments or read.masked else (supposed,)
             told = tuple(_filled(page, (*first, changes)))
-            if not any(section.kind != "receipt" for section in told):
+            if all(section.kind in ("receipt", "files") for section in told):
                 told = (*told, Section(kind="reply", body=page.says("nothing_new")))
             return (*told, *(() if over else held(draft, citations)))
     if not sections:

@@ -149,9 +149,9 @@ class Citation:
 class SeriesView:
     """A logged metric over the run, downsampled: ``steps`` and ``values`` have the same length.
 
-    Steps are the log's own, else row numbers from 1. ``marked`` is the step at which a failure shows, or None.
-    ``lines`` are the points' lines in the log. ``breaks`` are the positions of the points before which lines of the log
-    were not read (the number of points if its end was not), ``hidden`` those whose 0 was printed for a NaN.
+    Steps are the log's own; else its lines, or the numbers of its rows from 1 where one line has several: ``unit`` is
+    step, line or row. ``marked`` is the step at which a failure shows, or None. ``lines`` are the points' lines in the
+    log, ``hidden`` the positions of those whose 0 was printed for a NaN.
     """
 
     name: str
@@ -160,8 +160,8 @@ class SeriesView:
     values: tuple[Number, ...]
     marked: int | None = None
     lines: tuple[int, ...] = ()
-    breaks: tuple[int, ...] = ()
     hidden: tuple[int, ...] = ()
+    unit: str = "step"
 
     @property
     def points(self) -> tuple[tuple[int, float], ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse.text.compressed import head_and_tail
+from trainmedic.kb.parse.text.condense import ROOM, bounded
 from trainmedic.kb.parse.text.intake import decode
 from trainmedic.ui.plain_settings import setting
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from trainmedic.kb.sources.derived import Derived
 
 MAX_BYTES = 64 * 1024 * 1024
+"""Bytes up to which a file is kept as it is until it is parsed."""
+PIECE = 1024 * 1024
 MOST_FILES = 100
 WEIGHTS = frozenset((".bin", ".safetensors", ".pt", ".pth", ".ckpt", ".gguf", ".distcp", ".npz", ".arrow", ".parquet"))
 """Suffixes of the files of a run's folder that are not read: weights, optimizer states and data."""
@@ -34,7 +36,12 @@ class Unreadable(TrainmedicError):
 
 def attachments(names: Sequence[str]) -> tuple[Attachment, ...]:
     """The named files, ``-`` being standard input. Raises `Unreadable`."""
-    return tuple(Attachment(name=STDIN_NAME if name == STDIN else name, content=content(name)) for name in names)
+    return tuple(map(_attachment, names))
+
+
+def _attachment(name: str) -> Attachment:
+    read, left_out = _read(name)
+    return Attachment(name=STDIN_NAME if name == STDIN else name, content=read, left_out=left_out)
 
 
 def run_files(name: str) -> tuple[str, ...]:
@@ -57,21 +64,25 @@ def run_files(name: str) -> tuple[str, ...]:
 
 
 def content(name: str) -> bytes:
-    """The bytes of one file, bounded by `MAX_BYTES`. Raises `Unreadable`."""
+    """The bytes of one file, of a long one without the lines that matter least. Raises `Unreadable`."""
+    return _read(name)[0]
+
+
+def _read(name: str) -> tuple[bytes, int]:
+    """The bytes of one file, and how many lines of a long one were left blank. Raises `Unreadable`."""
     try:
         if name == STDIN:
-            return bounded(sys.stdin.buffer)
+            return _bounded(sys.stdin.buffer)
         if Path(name).is_dir():
             raise Unreadable(f"{name} is a folder, not a file")
         with Path(name).open("rb") as stream:
-            return bounded(stream)
+            return _bounded(stream)
     except (OSError, ValueError) as error:
         raise Unreadable(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def bounded(stream: BinaryIO) -> bytes:
-    """The whole stream, or its head and tail with only the line breaks between them, which keeps line numbers right."""
-    return head_and_tail(iter(lambda: stream.read(MAX_BYTES // 4), b""), MAX_BYTES)
+def _bounded(stream: BinaryIO) -> tuple[bytes, int]:
+    return bounded(iter(lambda: stream.read(PIECE), b""), MAX_BYTES, ROOM)
 
 
 def question(argument: str) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from trainmedic.kb.errors import InvalidRequest, NotFound
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse.text.compressed import head_and_tail
+from trainmedic.kb.parse.text.condense import ROOM, bounded
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Bytes kept of a file, its beginning and end; what is parsed of them is less."""
+"""Bytes up to which a file is kept as it is until it is parsed."""
 _PIECE = 1024 * 1024
 
 
@@ -31,10 +31,10 @@ class LocalFiles:
                 # Nothing is said of files elsewhere, not even whether they exist.
                 raise NotFound("path: no such file below the allowed folders", hint="hidden files are not read")
             with allowed[0].open("rb") as stream:
-                content = head_and_tail(iter(lambda: stream.read(_PIECE), b""), MOST_BYTES)
+                content, left_out = bounded(iter(lambda: stream.read(_PIECE), b""), MOST_BYTES, ROOM)
         except (OSError, ValueError, RuntimeError):  # a loop of links, a zero byte, no permission
             raise NotFound("path: cannot be read") from None
-        return Attachment(name=name, content=content)
+        return Attachment(name=name, content=content, left_out=left_out)
 
     def _allowed(self, place: Path) -> bool:
         below = [place.relative_to(root) for root in self.roots if place.is_relative_to(root)]
