@@ -181,7 +181,7 @@ def _scores(plan: Plan) -> Range:
 
 def _logits(plan: Plan) -> Range:
     size = plan.logit_bytes.by(tokens(plan)).times(plan.shape.vocabulary)
-    return Range(0, _FUSED_LOSS * size.likely, 4 * _FUSED_LOSS * size.high) if plan.fused_loss else size
+    return Range(0, _FUSED_LOSS * size.likely, 2 * _FUSED_LOSS * size.high) if plan.fused_loss else size
 
 
 def _other(plan: Plan, backward: Range) -> Range:

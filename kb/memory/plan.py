@@ -38,6 +38,8 @@ _STATES = (
     ("apollo", Range(0.1, 1, 8)),
 )
 """Bytes of the states of optimizers other than Adam, for a parameter in float32."""
+_CHECKPOINTING = ("llamafactory", "ms-swift", "unsloth")
+"""Frameworks that recompute activations in every release unless told otherwise."""
 _CHUNKED = ("cut_cross_entropy", "CutCrossEntropy", "use_fused_kernels", "fused_linear_cross_entropy")
 
 
@@ -52,11 +54,11 @@ def plan_of(facts: Facts, capacity: float | None = None) -> Plan | Unplanned:
     """The plan of a training run, or what is missing for one. ``capacity`` of a card in bytes sizes an engine's share."""
     run = facts.run
     algorithm = run.algorithm.value if run.algorithm is not None else ""
-    model, family = _word(facts, "model"), run.model_family.value if run.model_family is not None else None
+    model, family = word_of(facts, "model"), run.model_family.value if run.model_family is not None else None
     shape = shape_of(model, family, [option for each in facts.evidence.runs for option in each.options])
     sharded = _stage(facts) > 0
-    ranks = _number(facts, "world_size")
-    rows, length = _number(facts, "micro_batch"), _length(facts, algorithm)
+    ranks = number_of(facts, "world_size")
+    rows, length = number_of(facts, "micro_batch"), _length(facts, algorithm)
     missing = [
         *(["model"] if shape is None else []),
         *(["setting:micro_batch"] if rows is None and length is not None and not _dynamic(facts) else []),
@@ -65,7 +67,7 @@ def plan_of(facts: Facts, capacity: float | None = None) -> Plan | Unplanned:
     ]
     if missing or shape is None or length is None:
         return Unplanned(missing=tuple(missing))
-    parts = [_number(facts, f"{name}_parallel") or 1 for name in ("tensor", "pipeline", "sequence", "context")]
+    parts = [number_of(facts, f"{name}_parallel") or 1 for name in ("tensor", "pipeline", "sequence", "context")]
     model_ranks, sequence_ranks = parts[0] * parts[1], parts[2] * parts[3]
     ranks = ranks or 1
     share = max(1, ranks // model_ranks)
@@ -78,102 +80,110 @@ def plan_of(facts: Facts, capacity: float | None = None) -> Plan | Unplanned:
         linear_bytes=linear,
         embedding_bytes=embedding,
         gradient_bytes=gradient,
-        optimizer_bytes=NOTHING if _on(facts, "optimizer_offload") else optimizer,
-        step_copy=NOTHING if _on(facts, "optimizer_offload") else copy,
+        optimizer_bytes=NOTHING if is_on(facts, "optimizer_offload") else optimizer,
+        step_copy=NOTHING if is_on(facts, "optimizer_offload") else copy,
         weights_ranks=share if stage >= 3 else 1,
         gradient_ranks=share if stage >= 2 else 1,
         optimizer_ranks=share if stage >= 1 else 1,
         model_ranks=model_ranks,
         sequence_ranks=sequence_ranks,
         ranks=ranks,
-        parameters_offloaded=_on(facts, "param_offload"),
+        parameters_offloaded=is_on(facts, "param_offload"),
         rows=(rows or 1) * (2 if algorithm in _PAIRS else 1),
         length=length,
         checkpointing=_checkpointing(facts),
-        eager=_word(facts, "attention") == "eager",
+        eager=word_of(facts, "attention") == "eager",
         fused_loss=_fused(facts),
-        logit_bytes=Range(4, 10, 16) if _framework(facts) == "verl" else Range(10, 16, 22),
+        logit_bytes=Range(4, 10, 16) if framework_of(facts) == "verl" else Range(10, 16, 22),
         references=_references(facts, algorithm, full=tuned is None),
         engine=_engine(facts, capacity),
     )
 
 
-def _value(facts: Facts, name: str) -> Value:
+def value_of(facts: Facts, name: str) -> Value:
     """The value of a setting; None where it is not known."""
     value = facts.name(name).value
     return None if value is UNKNOWN else value  # type: ignore[return-value]
 
 
-def _number(facts: Facts, name: str) -> int | None:
-    value = _value(facts, name)
+def number_of(facts: Facts, name: str) -> int | None:
+    value = value_of(facts, name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
-def _word(facts: Facts, name: str) -> str:
-    value = _value(facts, name)
+def word_of(facts: Facts, name: str) -> str:
+    """The value where it is a text, in small letters."""
+    value = value_of(facts, name)
     return value.lower() if isinstance(value, str) else ""
 
 
-def _on(facts: Facts, name: str) -> bool:
-    return _value(facts, name) not in (None, False, "", "none", "cpu:false", "false")
+def is_on(facts: Facts, name: str) -> bool:
+    """Whether a setting is known, and neither false nor empty."""
+    return value_of(facts, name) not in (None, False, "", "none", "cpu:false", "false")
 
 
-def _framework(facts: Facts) -> str:
+def framework_of(facts: Facts) -> str:
     return facts.run.framework.value if facts.run.framework is not None else ""
 
 
 def _stage(facts: Facts) -> int:
     """How far the states are divided over the ranks, as ZeRO counts it; FSDP divides all of them."""
-    stage = _value(facts, "zero_stage")
+    stage = value_of(facts, "zero_stage")
     if isinstance(stage, int):
         return stage
-    return 3 if _on(facts, "fsdp") or (_framework(facts) == "verl" and _word(facts, "training_backend") != "megatron") else 0
+    return (
+        3
+        if is_on(facts, "fsdp") or (framework_of(facts) == "verl" and word_of(facts, "training_backend") != "megatron")
+        else 0
+    )
 
 
 def _checkpointing(facts: Facts) -> bool | None:
-    value = _value(facts, "gradient_checkpointing")
-    return value if isinstance(value, bool) else None if value is None else True
+    value = value_of(facts, "gradient_checkpointing")
+    if value is None:
+        return True if framework_of(facts) in _CHECKPOINTING else None
+    return value if isinstance(value, bool) else True
 
 
 def _dynamic(facts: Facts) -> bool:
-    return _value(facts, "dynamic_batch") is True
+    return value_of(facts, "dynamic_batch") is True
 
 
 def _length(facts: Facts, algorithm: str) -> Range | None:
     """Tokens of the longest row. Rows that are neither packed nor generated may be shorter than the limit."""
-    if _dynamic(facts) and (limit := _number(facts, "tokens_per_gpu")) is not None:
+    if _dynamic(facts) and (limit := number_of(facts, "tokens_per_gpu")) is not None:
         return exactly(limit)
-    limit = _number(facts, "max_length")
+    limit = number_of(facts, "max_length")
     if algorithm in _ROLLOUTS:
-        parts = [_number(facts, "max_prompt_length"), _number(facts, "max_completion_length")]
+        parts = [number_of(facts, "max_prompt_length"), number_of(facts, "max_completion_length")]
         known = [part for part in parts if part is not None]
         limit = sum(known) if known else limit
     if limit is None:
         return None
-    return exactly(limit) if _on(facts, "packing") or algorithm in _ROLLOUTS else Range(0.2 * limit, limit, limit)
+    return exactly(limit) if is_on(facts, "packing") or algorithm in _ROLLOUTS else Range(0.2 * limit, limit, limit)
 
 
 def _bits(facts: Facts) -> int:
-    stated = _number(facts, "quantization_bits")
-    if _value(facts, "load_in_4bit") is True or _word(facts, "tuner") == "qlora":
+    stated = number_of(facts, "quantization_bits")
+    if value_of(facts, "load_in_4bit") is True or word_of(facts, "tuner") == "qlora":
         return 4
-    return 8 if _value(facts, "load_in_8bit") is True else stated or 16
+    return 8 if value_of(facts, "load_in_8bit") is True else stated or 16
 
 
 def _adapter(facts: Facts, shape: Shape) -> int | None:
     """The parameters of a LoRA adapter; None if the model itself is trained."""
-    if not (_on(facts, "use_peft") or "lora" in _word(facts, "tuner")) and _bits(facts) == 16:
+    if not (is_on(facts, "use_peft") or "lora" in word_of(facts, "tuner")) and _bits(facts) == 16:
         return None
-    targets = _value(facts, "lora_targets")
+    targets = value_of(facts, "lora_targets")
     named: Sequence[object] = targets if isinstance(targets, tuple) else [targets]
     every = any(isinstance(name, str) and "all" in name for name in named) or len(named) > 4
-    return shape.adapter(_number(facts, "lora_rank") or 8, every)
+    return shape.adapter(number_of(facts, "lora_rank") or 8, every)
 
 
 def _bytes(facts: Facts, *, full: bool) -> tuple[Range, Range, Range, Range, Range]:
     """Bytes for a parameter: linear weights, embeddings, gradients, optimizer, temporary of the step."""
     weights, gradients, states = _held(facts, full=full)
-    factor, kind = states / 8, _word(facts, "optimizer")
+    factor, kind = states / 8, word_of(facts, "optimizer")
     optimizer = exactly(8)
     for name, known in _STATES:
         if name in kind:
@@ -182,8 +192,10 @@ def _bytes(facts: Facts, *, full: bool) -> tuple[Range, Range, Range, Range, Ran
     else:
         optimizer = optimizer.times(factor)
     copy = Range(0, 0 if "fused" in kind or "bit" in kind or not full else optimizer.likely / 2, optimizer.likely / 2)
-    if _on(facts, "zero_stage") or _on(facts, "deepspeed"):
-        optimizer = Range(optimizer.low + 4, optimizer.likely + 4, optimizer.high + 8)  # master weights, float32 gradients
+    if is_on(facts, "zero_stage") or is_on(facts, "deepspeed"):
+        optimizer = Range(
+            optimizer.low + 4, optimizer.likely + 4, optimizer.high + 8
+        )  # master weights, float32 gradients
         copy = NOTHING
     bits = _bits(facts)
     if bits < 16:
@@ -196,14 +208,14 @@ def _held(facts: Facts, *, full: bool) -> tuple[Range, Range, float]:
 
     What is trained is float32 under autocast, unless it was loaded in 16 bits and left there.
     """
-    half = _on(facts, "bf16") or _on(facts, "fp16") or _word(facts, "mixed_precision") in ("bf16", "fp16")
-    dtype, framework = _word(facts, "weights_dtype"), _framework(facts)
+    half = is_on(facts, "bf16") or is_on(facts, "fp16") or word_of(facts, "mixed_precision") in ("bf16", "fp16")
+    dtype, framework = word_of(facts, "weights_dtype"), framework_of(facts)
     if not full:
         wide = dtype == "fp32" or (not half and not dtype)
         return exactly(4 if wide else 2), Range(2, 4, 4), 8
-    if _on(facts, "zero_stage") or _on(facts, "deepspeed"):
+    if is_on(facts, "zero_stage") or is_on(facts, "deepspeed"):
         return exactly(2 if half else 4), Range(2, 2 if half else 4, 4), 8
-    if framework == "verl" or (framework == "llamafactory" and _value(facts, "pure_bf16") is not True):
+    if framework == "verl" or (framework == "llamafactory" and value_of(facts, "pure_bf16") is not True):
         return Range(4, 4, 6), exactly(4), 8
     if dtype in ("bf16", "fp16") or framework == "axolotl":
         return exactly(2), exactly(2), 4
@@ -214,7 +226,7 @@ def _held(facts: Facts, *, full: bool) -> tuple[Range, Range, float]:
 
 def _fused(facts: Facts) -> bool:
     """Whether the loss is computed from the hidden states in chunks, so that the logits are never whole."""
-    if _on(facts, "liger") or _on(facts, "unsloth") or _framework(facts) == "unsloth":
+    if is_on(facts, "liger") or is_on(facts, "unsloth") or framework_of(facts) == "unsloth":
         return True
     written = (f"{option.key}={option.value}" for option in facts.run.options)
     return any(word in text and "False" not in text for text in written for word in _CHUNKED)
@@ -222,17 +234,17 @@ def _fused(facts: Facts) -> bool:
 
 def _references(facts: Facts, algorithm: str, *, full: bool) -> int:
     """Frozen copies of the model beside it; with an adapter the base without it is the reference."""
-    needless = _on(facts, "precompute_ref_log_probs") or _on(facts, "reference_free") or _on(facts, "ref_offload")
+    needless = is_on(facts, "precompute_ref_log_probs") or is_on(facts, "reference_free") or is_on(facts, "ref_offload")
     if not full or needless or algorithm not in _REFERENCED:
         return 0
-    return 0 if algorithm in ("grpo", "ppo") and _value(facts, "kl_coef") in (0, 0.0) else 1
+    return 0 if algorithm in ("grpo", "ppo") and value_of(facts, "kl_coef") in (0, 0.0) else 1
 
 
 def _engine(facts: Facts, capacity: float | None) -> Range:
     """What an inference engine on the same card takes; while it sleeps, nothing of it counts for the step."""
-    share = _value(facts, "rollout_memory")
-    beside = _word(facts, "rollout_placement") in ("server", "async") or not _on(facts, "rollout_engine")
+    share = value_of(facts, "rollout_memory")
+    beside = word_of(facts, "rollout_placement") in ("server", "async") or not is_on(facts, "rollout_engine")
     if not isinstance(share, (int, float)) or isinstance(share, bool) or beside or capacity is None:
         return NOTHING
-    asleep = _on(facts, "rollout_sleep") or _framework(facts) == "verl"
+    asleep = is_on(facts, "rollout_sleep") or framework_of(facts) == "verl"
     return Range(0, 0, share * capacity) if asleep else exactly(share * capacity)

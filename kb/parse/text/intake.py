@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.mask import mask
+from trainmedic.kb.memory.snapshot import read_snapshot
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Source
 from trainmedic.kb.parse.logs import event_files
@@ -111,6 +112,13 @@ def load(name: str | None, content: str | bytes, limits: Limits, budget: int) ->
     elif isinstance(content, bytes) and (kind := compressed.kind_of(content)):
         message = f"{name} is compressed by {kind} and was not read: pip install 'trainmedic[zstd]' reads such files"
         return _unread(name, size, Problem(code="compressed", message=message))
+    snapshot = read_snapshot(content) if isinstance(content, bytes) else None
+    if snapshot is not None and snapshot.problem:
+        message = f"{name} is a pickle and was not read: {snapshot.problem}"
+        return _unread(name, size, *problems, Problem(code="binary", message=message))
+    if snapshot is not None:
+        content = snapshot.text
+        notes.append("memory snapshot, the code that made the live tensors")
     history = event_files.read(content) if isinstance(content, bytes) else None
     if history is not None:
         content = history.text
