@@ -23,6 +23,7 @@ _NEAR = 0.012
 _NOTABLE = 0.05
 """Of a card, what others must hold to be worth a word."""
 _TOP = 5
+_MOST_BASE = 0.8
 _GROUPS = {
     "states": ("weights", "gathered", "gradients", "optimizer", "reference", "engine", "update"),
     "logits": ("logits",),
@@ -60,7 +61,7 @@ class Explanation:
 
     @cached_property
     def too_large(self) -> bool:
-        """Whether the configuration does not fit: likely, where memory ran out; certainly, where only a card is known."""
+        """Whether the configuration does not fit: likely where memory ran out, certainly where only a card is known."""
         if self.estimate is None or self.room is None:
             return False
         if self.failure is None:
@@ -75,10 +76,16 @@ class Explanation:
 
     @property
     def fullest(self) -> str:
-        """The group of terms that takes most: states, logits or activations."""
-        counted = self.estimate.terms if self.estimate is not None else {}
-        shown_terms = self.estimate.largest if self.estimate is not None else []
-        return max(_GROUPS, key=lambda group: sum(counted[t].likely for t in _GROUPS[group] if t in shown_terms))
+        """The group of the largest term: states, logits or activations.
+
+        A frozen base counts only if it leaves next to no room: with an adapter it is not what can be changed.
+        """
+        if self.estimate is None or not isinstance(self.plan, Plan):
+            return ""
+        terms, frozen = self.estimate.largest, self.plan.adapter is not None
+        if frozen and self.estimate.terms["weights"].likely < _MOST_BASE * (self.room or 0):
+            terms = [name for name in terms if name not in ("weights", "gathered")]
+        return next((group for name in terms for group in _GROUPS if name in _GROUPS[group]), "states")
 
     @property
     def unexplained(self) -> bool:
@@ -140,7 +147,7 @@ class _Teller:
         self.found, self.language = found, language
 
     def text(self) -> str:
-        parts = [*self._failure(), *self._configuration(), *self._causes(), *self._remedy(), *self._snapshot()]
+        parts = [*self._configuration(), *self._failure(), *self._causes(), *self._remedy(), *self._snapshot()]
         return ("" if self.language == "zh" else " ").join(parts)
 
     def _say(self, name: str, **values: object) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.values import UNKNOWN
-from trainmedic.kb.memory.estimate import NOTHING, Plan, Range, exactly
+from trainmedic.kb.memory.estimate import LOGITS, NOTHING, Plan, Range, exactly
 from trainmedic.kb.memory.shape import Shape, shape_of
 from trainmedic.kb.model.run import Value
 
@@ -94,7 +94,7 @@ def plan_of(facts: Facts, capacity: float | None = None) -> Plan | Unplanned:
         checkpointing=_checkpointing(facts),
         eager=word_of(facts, "attention") == "eager",
         fused_loss=_fused(facts),
-        logit_bytes=Range(4, 10, 16) if framework_of(facts) == "verl" else Range(10, 16, 22),
+        logit_bytes=Range(4, 10, 16) if framework_of(facts) == "verl" else LOGITS,
         references=_references(facts, algorithm, full=tuned is None),
         engine=_engine(facts, capacity),
     )

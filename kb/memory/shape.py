@@ -1,4 +1,4 @@
-"""The shape of a model: from its config.json where it is pasted, from the table of known ones, or from its size alone."""
+"""The shape of a model: from its pasted config.json, from the table of known ones, or from its size alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory snapshots of PyTorch → lines of text: what is reserved, and which code made the tensors that live. Never raises.
+"""Memory snapshots of PyTorch → lines of text: what is reserved, and which code made the live tensors. Never raises.
 
 `torch.cuda.memory._dump_snapshot` pickles segments of blocks, each with the frames that asked for it.
 """

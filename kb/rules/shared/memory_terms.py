@@ -1,4 +1,4 @@
-"""What fills the card: the memory that a configuration needs, by its largest group of terms, and what it leaves open."""
+"""What fills the card: the largest group of the terms that a configuration needs, and what these leave open."""
 
 from __future__ import annotations
 
