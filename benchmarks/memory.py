@@ -2,9 +2,9 @@
 
     python -m benchmarks.memory [--rows]
 
-Each row of ``data/memory.json`` is written as a command, read and estimated as a user's would be. ``reserved`` peaks are
-those of nvidia-smi or of the allocator and are held against the whole estimate; ``allocated`` ones against what tensors
-take. Printed for each source: the median and the 90th percentile of the relative error, and the share of peaks that lie
+Each row of ``data/memory.json`` is written as a command, read and estimated as a user's would be. ``reserved`` peaks
+are those of nvidia-smi or of the allocator and are held against the whole estimate; ``allocated`` ones against what
+tensors take. Printed for each source: the median and the 90th percentile of the relative error, and the share of peaks
 between the least and the most that the estimate gives. Exit code 1 if a median is above `BUDGET`.
 """
 

@@ -15,6 +15,8 @@ from trainmedic.kb.model.run import Scalar
 
 MARGIN = 0.08
 """Of the card, what a change must leave free."""
+_LITTLE = 0.97
+"""A change that leaves more than this of what is needed is not worth making."""
 _SHARDED = {"ms-swift": "zero3", "llamafactory": "examples/deepspeed/ds_z3_config.json"}
 """What switches ZeRO-3 on where no DeepSpeed is used yet, in frameworks that ship its file."""
 _STAGE = re.compile(r"(z(?:ero)?[_-]?)([0-2])(?!\d)")
@@ -53,17 +55,22 @@ def remedies(plan: Plan, facts: Facts, room: float) -> tuple[Remedy, ...]:
             single.append(Remedy(set=step.set, safety=step.safety, estimate=found))
     if single:
         return tuple(single[:2])
+    return _together(plan, facts, room)
+
+
+def _together(plan: Plan, facts: Facts, room: float) -> tuple[Remedy, ...]:
+    """One change after the other, each on top of those before, until the run fits."""
     written: dict[str, Scalar] = {}
     safety, last = Safety.SAFE, estimate(plan).total.likely
-    done: set[str] = set()
-    while (step := next((each for each in _steps(plan, facts) if not done & each.set.keys()), None)) is not None:
-        done |= step.set.keys()
-        found = estimate(step.plan)
-        if found.total.likely > 0.97 * last:
+    tried: set[str] = set()
+    while left := [step for step in _steps(plan, facts) if not tried & step.set.keys()]:
+        step, found = left[0], estimate(left[0].plan)
+        tried |= step.set.keys()
+        if found.total.likely > _LITTLE * last:
             continue
         plan, last = step.plan, found.total.likely
         written |= step.set
-        safety = max(safety, step.safety, key=[Safety.SAFE, Safety.UNSAFE].index)
+        safety = Safety.UNSAFE if Safety.UNSAFE in (safety, step.safety) else Safety.SAFE
         if fits(found, room):
             return (Remedy(set=written, safety=safety, estimate=found),)
     return ()

@@ -51,11 +51,11 @@ class Unplanned:
 
 
 def plan_of(facts: Facts, capacity: float | None = None) -> Plan | Unplanned:
-    """The plan of a training run, or what is missing for one. ``capacity`` of a card in bytes sizes an engine's share."""
+    """The plan of a training run, or what is missing for one. ``capacity``, in bytes, sizes an engine's share."""
     run = facts.run
     algorithm = run.algorithm.value if run.algorithm is not None else ""
     model, family = word_of(facts, "model"), run.model_family.value if run.model_family is not None else None
-    shape = shape_of(model, family, [option for each in facts.evidence.runs for option in each.options])
+    shape = shape_of(model, family, [option for region in facts.evidence.regions for option in region.options])
     sharded = _stage(facts) > 0
     ranks = number_of(facts, "world_size")
     rows, length = number_of(facts, "micro_batch"), _length(facts, algorithm)
@@ -103,7 +103,7 @@ def plan_of(facts: Facts, capacity: float | None = None) -> Plan | Unplanned:
 def value_of(facts: Facts, name: str) -> Value:
     """The value of a setting; None where it is not known."""
     value = facts.name(name).value
-    return None if value is UNKNOWN else value  # type: ignore[return-value]
+    return None if value is UNKNOWN else value
 
 
 def number_of(facts: Facts, name: str) -> int | None:

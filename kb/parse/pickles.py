@@ -62,7 +62,7 @@ def _build(content: bytes) -> Any:
         elif name in ("BINPUT", "LONG_BINPUT", "PUT", "MEMOIZE"):
             memo[len(memo) if argument is None else argument] = stack[-1]
         elif name in ("BINGET", "LONG_BINGET", "GET"):
-            stack.append(memo[argument])
+            stack.append(memo[int(argument or 0)])
         elif name not in ("PROTO", "FRAME"):
             _collect(name, stack)
     raise PickleRefusedError("it is cut off")
