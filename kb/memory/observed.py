@@ -35,6 +35,8 @@ _SNAPSHOT = regex(
     rf"^device \d{{1,3}}: {_AMOUNT} live in \d{{1,9}} blocks from (?P<site>[^\n]{{1,300}})$", re.MULTILINE
 )
 _MOST = 64
+TITLE = "memory snapshot of PyTorch"
+"""The first line of a snapshot as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,15 +110,17 @@ def failures(evidence: Evidence) -> Iterator[Failure]:
 
 def cards(evidence: Evidence) -> Iterator[Card]:
     for source in evidence.sources:
+        if "MiB" not in source.text:
+            continue
         for match in _ROW.finditer(source.text):
             yield Card(span=_span(source, *match.span()), used=_mib(match["used"]), total=_mib(match["total"]))
-        for header in _CSV.finditer(source.text):
+        for header in _CSV.finditer(source.text) if "memory.used" in source.text else ():
             yield from _listed(source, header)
 
 
 def sites(evidence: Evidence) -> Iterator[Site]:
     for source in evidence.sources:
-        for match in _SNAPSHOT.finditer(source.text):
+        for match in _SNAPSHOT.finditer(source.text) if source.text.startswith(TITLE) else ():
             yield Site(span=_span(source, *match.span()), size=_bytes(match[1]), where=match["site"])
 
 

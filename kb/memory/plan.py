@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.values import UNKNOWN
+from trainmedic.kb.frameworks.profiles import MemoryHabits, profiles
 from trainmedic.kb.memory.estimate import LOGITS, NOTHING, Plan, Range, exactly
 from trainmedic.kb.memory.shape import Shape, shape_of
 from trainmedic.kb.model.run import Value
@@ -25,6 +26,8 @@ SETTINGS = {
     "other": (),
 }
 """Term → the settings that it depends on."""
+DEEPSPEED = "deepspeed"
+"""The setting that names its file, or says in a word what it is to do."""
 _PAIRS = ("dpo", "orpo", "simpo", "cpo", "ipo", "rm", "reward")
 _ROLLOUTS = ("grpo", "ppo", "rloo", "dapo", "reinforce", "gspo", "remax", "gkd")
 _REFERENCED = ("dpo", "kto", "ipo", "ppo", "grpo")
@@ -38,8 +41,6 @@ _STATES = (
     ("apollo", Range(0.1, 1, 8)),
 )
 """Bytes of the states of optimizers other than Adam, for a parameter in float32."""
-_CHECKPOINTING = ("llamafactory", "ms-swift", "unsloth")
-"""Frameworks that recompute activations in every release unless told otherwise."""
 _CHUNKED = ("cut_cross_entropy", "CutCrossEntropy", "use_fused_kernels", "fused_linear_cross_entropy")
 
 
@@ -94,7 +95,7 @@ def plan_of(facts: Facts, capacity: float | None = None) -> Plan | Unplanned:
         checkpointing=_checkpointing(facts),
         eager=word_of(facts, "attention") == "eager",
         fused_loss=_fused(facts),
-        logit_bytes=Range(4, 10, 16) if framework_of(facts) == "verl" else LOGITS,
+        logit_bytes=Range(*habits(facts).logit_bytes) if habits(facts).logit_bytes else LOGITS,
         references=_references(facts, algorithm, full=tuned is None),
         engine=_engine(facts, capacity),
     )
@@ -122,8 +123,10 @@ def is_on(facts: Facts, name: str) -> bool:
     return value_of(facts, name) not in (None, False, "", "none", "cpu:false", "false")
 
 
-def framework_of(facts: Facts) -> str:
-    return facts.run.framework.value if facts.run.framework is not None else ""
+def habits(facts: Facts) -> MemoryHabits:
+    """What decides the memory of runs of this framework and is no option."""
+    profile = profiles().get(facts.run.framework.value) if facts.run.framework is not None else None
+    return profile.memory if profile is not None else MemoryHabits()
 
 
 def _stage(facts: Facts) -> int:
@@ -131,17 +134,14 @@ def _stage(facts: Facts) -> int:
     stage = value_of(facts, "zero_stage")
     if isinstance(stage, int):
         return stage
-    return (
-        3
-        if is_on(facts, "fsdp") or (framework_of(facts) == "verl" and word_of(facts, "training_backend") != "megatron")
-        else 0
-    )
+    by_default = habits(facts).shards and word_of(facts, "training_backend") != "megatron"
+    return 3 if is_on(facts, "fsdp") or by_default else 0
 
 
 def _checkpointing(facts: Facts) -> bool | None:
     value = value_of(facts, "gradient_checkpointing")
     if value is None:
-        return True if framework_of(facts) in _CHECKPOINTING else None
+        return True if habits(facts).recomputes else None
     return value if isinstance(value, bool) else True
 
 
@@ -192,7 +192,7 @@ def _bytes(facts: Facts, *, full: bool) -> tuple[Range, Range, Range, Range, Ran
     else:
         optimizer = optimizer.times(factor)
     copy = Range(0, 0 if "fused" in kind or "bit" in kind or not full else optimizer.likely / 2, optimizer.likely / 2)
-    if is_on(facts, "zero_stage") or is_on(facts, "deepspeed"):
+    if is_on(facts, "zero_stage") or is_on(facts, DEEPSPEED):
         optimizer = Range(
             optimizer.low + 4, optimizer.likely + 4, optimizer.high + 8
         )  # master weights, float32 gradients
@@ -209,15 +209,15 @@ def _held(facts: Facts, *, full: bool) -> tuple[Range, Range, float]:
     What is trained is float32 under autocast, unless it was loaded in 16 bits and left there.
     """
     half = is_on(facts, "bf16") or is_on(facts, "fp16") or word_of(facts, "mixed_precision") in ("bf16", "fp16")
-    dtype, framework = word_of(facts, "weights_dtype"), framework_of(facts)
+    dtype = word_of(facts, "weights_dtype")
     if not full:
         wide = dtype == "fp32" or (not half and not dtype)
         return exactly(4 if wide else 2), Range(2, 4, 4), 8
-    if is_on(facts, "zero_stage") or is_on(facts, "deepspeed"):
+    if is_on(facts, "zero_stage") or is_on(facts, DEEPSPEED):
         return exactly(2 if half else 4), Range(2, 2 if half else 4, 4), 8
-    if framework == "verl" or (framework == "llamafactory" and value_of(facts, "pure_bf16") is not True):
+    if habits(facts).master_weights and value_of(facts, "pure_bf16") is not True:
         return Range(4, 4, 6), exactly(4), 8
-    if dtype in ("bf16", "fp16") or framework == "axolotl":
+    if (dtype or habits(facts).trained_dtype) in ("bf16", "fp16"):
         return exactly(2), exactly(2), 4
     if dtype in ("", "auto"):
         return Range(2, 4 if dtype == "" else 2, 6), Range(2, 4 if dtype == "" else 2, 4), 8 if dtype == "" else 4
@@ -226,7 +226,7 @@ def _held(facts: Facts, *, full: bool) -> tuple[Range, Range, float]:
 
 def _fused(facts: Facts) -> bool:
     """Whether the loss is computed from the hidden states in chunks, so that the logits are never whole."""
-    if is_on(facts, "liger") or is_on(facts, "unsloth") or framework_of(facts) == "unsloth":
+    if is_on(facts, "liger") or is_on(facts, "unsloth") or habits(facts).fused_loss:
         return True
     written = (f"{option.key}={option.value}" for option in facts.run.options)
     return any(word in text and "False" not in text for text in written for word in _CHUNKED)
@@ -246,5 +246,5 @@ def _engine(facts: Facts, capacity: float | None) -> Range:
     beside = word_of(facts, "rollout_placement") in ("server", "async") or not is_on(facts, "rollout_engine")
     if not isinstance(share, (int, float)) or isinstance(share, bool) or beside or capacity is None:
         return NOTHING
-    asleep = is_on(facts, "rollout_sleep") or framework_of(facts) == "verl"
+    asleep = is_on(facts, "rollout_sleep") or habits(facts).engine_sleeps
     return Range(0, 0, share * capacity) if asleep else exactly(share * capacity)

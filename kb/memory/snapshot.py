@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from trainmedic.kb.memory.observed import shown
+from trainmedic.kb.memory.observed import TITLE, shown
 from trainmedic.kb.parse.pickles import PickleRefusedError, is_pickle, read
 
 _MOST_SITES = 30
@@ -42,7 +42,7 @@ def read_snapshot(content: bytes) -> Snapshot | None:
 
 
 def _lines(segments: list[dict[str, Any]]) -> Iterator[str]:
-    yield "memory snapshot of PyTorch"
+    yield TITLE
     reserved: Counter[int] = Counter()
     largest: Counter[int] = Counter()
     live: dict[int, Counter[str]] = defaultdict(Counter)

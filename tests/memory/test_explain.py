@@ -16,8 +16,8 @@ SWIFT = (
     "--deepspeed zero2 --per_device_train_batch_size {rows} --gradient_accumulation_steps 2 --max_length 4096\n"
 )
 FAILED = (
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried} GiB. GPU 0 has a total capacity of {card} GiB "
-    "of which 0.50 GiB is free. Including non-PyTorch memory, this process has {held} GiB memory in use. Of the "
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried} GiB. GPU 0 has a total capacity of {card} "
+    "GiB of which 0.50 GiB is free. Including non-PyTorch memory, this process has {held} GiB memory in use. Of the "
     "allocated memory {held} GiB is allocated by PyTorch, and 134.28 MiB is reserved by PyTorch but unallocated.\n"
 )
 TRACE = (

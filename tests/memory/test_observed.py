@@ -30,8 +30,8 @@ def one(text: str) -> Failure:
     [
         (
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 7.65 GiB. GPU 2 has a total capacity of "
-            "79.19 GiB of which 6.87 GiB is free. Including non-PyTorch memory, this process has 72.31 GiB memory in use. "
-            f"Of the allocated memory 70.63 GiB is {PLAIN}",
+            "79.19 GiB of which 6.87 GiB is free. Including non-PyTorch memory, this process has 72.31 GiB memory in "
+            f"use. Of the allocated memory 70.63 GiB is {PLAIN}",
             *(7.65, 79.19, 70.63, 0.131),
         ),
         (
