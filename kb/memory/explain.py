@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from trainmedic.kb.engine.facts import Facts
@@ -46,6 +46,11 @@ class Explanation:
         return estimate(self.plan) if isinstance(self.plan, Plan) else None
 
     @property
+    def rows_known(self) -> bool:
+        """Whether the length of the rows is known, and so what the backward pass needs."""
+        return isinstance(self.plan, Plan) and self.plan.length.high > 0
+
+    @property
     def room(self) -> float | None:
         """What the run can have of its card."""
         return self.failure.at_hand if self.failure is not None else self.capacity
@@ -64,8 +69,9 @@ class Explanation:
         """Whether the configuration does not fit: likely where memory ran out, certainly where only a card is known."""
         if self.estimate is None or self.room is None:
             return False
-        if self.failure is None:
-            return not self.facts.evidence.rows and self.estimate.total.low > self.room
+        if self.failure is None or not self.rows_known:
+            at_work = self.facts.evidence.rows if self.failure is None else not self.in_training
+            return not at_work and self.estimate.total.low > self.room
         return self.in_training and not fits(self.estimate, self.room)
 
     @cached_property
@@ -137,7 +143,11 @@ def _explained(facts: Facts) -> Explanation:
     capacity = failure.capacity if failure is not None else min(listed, default=None)
     known = failure is not None or capacity is not None
     plan = plan_of(facts, capacity) if known else Unplanned(missing=())
-    return Explanation(facts, failure, tuple(sites(facts.evidence)), capacity, plan)
+    found = Explanation(facts, failure, tuple(sites(facts.evidence)), capacity, plan)
+    if isinstance(plan, Plan) or not known:
+        return found
+    staying = replace(found, plan=plan_of(facts, capacity, rows_known=False))
+    return staying if staying.too_large else found
 
 
 class _Teller:
@@ -174,6 +184,7 @@ class _Teller:
         items = [f"{self._say(f'term.{name}')} {shown(expected.terms[name].likely)}" for name in expected.largest]
         terms = ("、" if self.language == "zh" else ", ").join(items)
         rough = [] if plan.shape.exact else [self._say("rough")]
+        rough += [] if self.found.rows_known else [self._say("staying")]
         return [self._say("estimate", terms=terms, **self._range(expected.total)), *rough]
 
     def _unexplained(self, expected: Estimate) -> Sequence[str]:

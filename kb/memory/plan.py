@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.values import UNKNOWN
 from trainmedic.kb.frameworks.profiles import MemoryHabits, profiles
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.memory.estimate import LOGITS, NOTHING, Plan, Range, exactly
 from trainmedic.kb.memory.shape import Shape, shape_of
 from trainmedic.kb.model.run import Value
@@ -26,6 +27,7 @@ SETTINGS = {
     "other": (),
 }
 """Term → the settings that it depends on."""
+_SAID_STAGE = regex(r"(?i)(?<![a-z])zero[-_ ]{0,3}(?:stage)?[-_ ]{0,3}(?P<stage>[0-3])(?![0-9])")
 DEEPSPEED = "deepspeed"
 """The setting that names its file, or says in a word what it is to do."""
 _PAIRS = ("dpo", "orpo", "simpo", "cpo", "ipo", "rm", "reward")
@@ -51,16 +53,24 @@ class Unplanned:
     missing: tuple[str, ...]
 
 
-def plan_of(facts: Facts, capacity: float | None = None) -> Plan | Unplanned:
-    """The plan of a training run, or what is missing for one. ``capacity``, in bytes, sizes an engine's share."""
+def plan_of(facts: Facts, capacity: float | None = None, *, rows_known: bool = True) -> Plan | Unplanned:
+    """The plan of a training run, or what is missing for one. ``capacity``, in bytes, sizes an engine's share.
+
+    With ``rows_known`` false only what stays is planned: no rows are in the model.
+    """
     run = facts.run
+    if not run.options:
+        return Unplanned(missing=("command",))
     algorithm = run.algorithm.value if run.algorithm is not None else ""
     model, family = word_of(facts, "model"), run.model_family.value if run.model_family is not None else None
     shape = shape_of(model, family, [option for region in facts.evidence.regions for option in region.options])
     sharded = _stage(facts) > 0
     ranks = number_of(facts, "world_size")
-    rows, length = number_of(facts, "micro_batch"), _length(facts, algorithm)
+    rows = number_of(facts, "micro_batch") if rows_known else 1
+    length = _length(facts, algorithm) if rows_known else NOTHING
+    tuning_known = not run.partial or any(value_of(facts, name) is not None for name in ("use_peft", "tuner"))
     missing = [
+        *([] if tuning_known else ["setting:tuner"]),
         *(["model"] if shape is None else []),
         *(["setting:micro_batch"] if rows is None and length is not None and not _dynamic(facts) else []),
         *(["setting:max_length"] if length is None else []),
@@ -134,6 +144,12 @@ def _stage(facts: Facts) -> int:
     stage = value_of(facts, "zero_stage")
     if isinstance(stage, int):
         return stage
+    evidence = facts.evidence
+    said = _SAID_STAGE.search(evidence.question) if evidence.question else None
+    if said is not None:
+        return int(said["stage"])
+    if any("/zero/stage3.py" in frame for trace in evidence.tracebacks for frame in trace.frames):
+        return 3
     by_default = habits(facts).shards and word_of(facts, "training_backend") != "megatron"
     return 3 if is_on(facts, "fsdp") or by_default else 0
 

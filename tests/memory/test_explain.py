@@ -105,3 +105,15 @@ def test_a_card_in_nvidia_smi_that_the_states_alone_overfill_is_found_before_the
     smi = "| N/A   35C    P0    62W / 400W |  10MiB / 24576MiB |      0%      Default |\n"
     assert fired(SWIFT.format(tuning="full", rows=1), smi).rule_id == "card-full-of-states"
     assert findings(SWIFT.format(tuning="lora", rows=1), smi) == []
+
+
+def test_a_question_without_any_configuration_is_asked_for_the_command_alone() -> None:
+    (finding,) = findings("# 8 cards, full tuning of llama-7b, zero stage 2\n", log())
+    assert [missing.fact for missing in finding.missing] == ["command"]
+
+
+def test_states_that_are_too_large_by_themselves_need_no_row_length() -> None:
+    command = "NPROC_PER_NODE=1 swift sft --model Qwen/Qwen2.5-14B-Instruct --train_type full --torch_dtype bfloat16 "
+    finding = fired(f"{command}--max_length $LENGTH\n", log())
+    assert finding.rule_id == "card-full-of-states"
+    assert "without activations and logits" in finding.message.en
