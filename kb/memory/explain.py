@@ -11,7 +11,7 @@ from trainmedic.kb.engine.memory_places import out_of_memory
 from trainmedic.kb.memory.changes import Remedy, fits, remedies
 from trainmedic.kb.memory.estimate import Estimate, Plan, Range, estimate, logit_sizes
 from trainmedic.kb.memory.observed import Failure, Site, cards, failures, shown, sites
-from trainmedic.kb.memory.plan import SETTINGS, Unplanned, plan_of
+from trainmedic.kb.memory.plan import SETTINGS, Unplanned, is_on, plan_of
 from trainmedic.kb.messages import LANGUAGES, load_messages
 from trainmedic.kb.model.place import Span
 
@@ -206,7 +206,8 @@ class _Teller:
         if failure.fragmented:
             said.append(self._say("fragmented", idle=shown(failure.idle or 0)))
         if self.found.held_by_others:
-            said.append(self._say("others", others=shown(self.found.held_by_others)))
+            beside = "engine" if is_on(self.found.facts, "rollout_engine") else "others"
+            said.append(self._say(f"beside.{beside}", others=shown(self.found.held_by_others)))
         return said
 
     def _remedy(self) -> Sequence[str]:

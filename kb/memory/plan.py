@@ -62,7 +62,8 @@ def plan_of(facts: Facts, capacity: float | None = None, *, rows_known: bool = T
     if not run.options:
         return Unplanned(missing=("command",))
     algorithm = run.algorithm.value if run.algorithm is not None else ""
-    model, family = word_of(facts, "model"), run.model_family.value if run.model_family is not None else None
+    model = run.model.value if run.model is not None else word_of(facts, "model")
+    family = run.model_family.value if run.model_family is not None else None
     shape = shape_of(model, family, [option for region in facts.evidence.regions for option in region.options])
     sharded = _stage(facts) > 0
     ranks = number_of(facts, "world_size")
@@ -257,10 +258,10 @@ def _references(facts: Facts, algorithm: str, *, full: bool) -> int:
 
 
 def _engine(facts: Facts, capacity: float | None) -> Range:
-    """What an inference engine on the same card takes; while it sleeps, nothing of it counts for the step."""
+    """What an inference engine on the same card takes; while it sleeps, next to nothing of it."""
     share = value_of(facts, "rollout_memory")
     beside = word_of(facts, "rollout_placement") in ("server", "async") or not is_on(facts, "rollout_engine")
     if not isinstance(share, (int, float)) or isinstance(share, bool) or beside or capacity is None:
         return NOTHING
     asleep = is_on(facts, "rollout_sleep") or habits(facts).engine_sleeps
-    return Range(0, 0, share * capacity) if asleep else exactly(share * capacity)
+    return Range(0, 0, 0.05 * capacity) if asleep else exactly(share * capacity)
