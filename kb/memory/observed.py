@@ -100,7 +100,7 @@ def failures(evidence: Evidence) -> Iterator[Failure]:
     """Every failed allocation of an accelerator that is told with its size, in order, each message once."""
     seen: set[tuple[float, float | None]] = set()
     for source in evidence.sources:
-        for match in _TRIED.finditer(source.text):
+        for match in _TRIED.finditer(source.text) if "ried to allocate" in source.text else ():
             failure = _failure(source, match)
             key = (failure.tried, failure.allocated)
             if key not in seen and len(seen) < _MOST and (failure.capacity or failure.allocated):

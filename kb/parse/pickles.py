@@ -9,8 +9,8 @@ from __future__ import annotations
 import pickletools
 from typing import Any
 
-MOST_BYTES = 64 * 1024 * 1024
-MOST_OPCODES = 8_000_000
+MOST_BYTES = 32 * 1024 * 1024
+MOST_OPCODES = 4_000_000
 _VALUES = frozenset(
     (
         *("BININT", "BININT1", "BININT2", "INT", "LONG", "LONG1", "FLOAT", "BINFLOAT"),

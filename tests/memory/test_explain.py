@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+
 from tests.every_case import every_case
+from tests.memory.test_observed import snapshot
 from tests.shipped import shipped_rules
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.patches import with_patches
@@ -117,3 +120,11 @@ def test_states_that_are_too_large_by_themselves_need_no_row_length() -> None:
     finding = fired(f"{command}--max_length $LENGTH\n", log())
     assert finding.rule_id == "card-full-of-states"
     assert "without activations and logits" in finding.message.en
+
+
+def test_a_snapshot_alone_says_which_code_made_the_live_tensors() -> None:
+    attached = Attachment(name="oom.pickle", content=pickle.dumps(snapshot()))
+    evidence = parse("why is the card full?", [attached])
+    (finding,) = (f for f in check(evidence, shipped_rules()).fired if f.rule_id in RULES)
+    assert "6 GiB at /env/trl/trainer.py:99 compute_loss" in finding.message.en
+    assert finding.evidence[0].attachment == "oom.pickle"
