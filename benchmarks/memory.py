@@ -26,6 +26,8 @@ from trainmedic.kb.parse.pipeline import parse
 
 DATA = Path(__file__).parent / "data" / "memory.json"
 BUDGET = 0.25
+OPTIONAL = {"optimizer": "optim", "deepspeed": "deepspeed", "task": "task_type"}
+"""Keys of a row that are written only where it has them, and their options."""
 
 
 def command(row: Mapping[str, Any]) -> str:
@@ -36,7 +38,7 @@ def command(row: Mapping[str, Any]) -> str:
         "torch_dtype": "bfloat16",
         "per_device_train_batch_size": row.get("rows", 1),
         "max_length": row["length"],
-        "packing": "true",
+        "packing": str(row.get("packing", True)).lower(),
         "gradient_checkpointing": str(row.get("checkpointing", True)).lower(),
         "attn_impl": row.get("attention", "flash_attn"),
         "lora_rank": row.get("rank", 8),
@@ -44,9 +46,11 @@ def command(row: Mapping[str, Any]) -> str:
     }
     if row["tuning"] == "qlora":
         options |= {"quant_method": "bnb", "quant_bits": 4}
-    if "optimizer" in row:
-        options["optim"] = row["optimizer"]
-    return "CUDA_VISIBLE_DEVICES=0 swift sft " + " ".join(f"--{key} {value}" for key, value in options.items())
+    options |= {key: row[name] for name, key in OPTIONAL.items() if name in row}
+    verb = f"rlhf --rlhf_type {row['algorithm']}" if "algorithm" in row else "sft"
+    return f"NPROC_PER_NODE={row.get('ranks', 1)} swift {verb} " + " ".join(
+        f"--{key} {value}" for key, value in options.items()
+    )
 
 
 def estimated(row: Mapping[str, Any]) -> Estimate:

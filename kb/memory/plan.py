@@ -32,7 +32,13 @@ DEEPSPEED = "deepspeed"
 """The setting that names its file, or says in a word what it is to do."""
 _PAIRS = ("dpo", "orpo", "simpo", "cpo", "ipo", "rm", "reward")
 _ROLLOUTS = ("grpo", "ppo", "rloo", "dapo", "reinforce", "gspo", "remax", "gkd")
-_REFERENCED = ("dpo", "kto", "ipo", "ppo", "grpo")
+_SEVERAL_MODELS = ("ppo", "gkd")
+"""Algorithms with a critic, a reward model or a teacher, which are not estimated."""
+_SCORED = ("rm", "reward")
+_WORDLESS = {"seq_cls", "token_cls", "feature_extraction", "embedding", "reranker"}
+_STORED = regex(r"(?i)awq|gptq|bnb-?4bit|nf4|int[48]|(?<=[-_])[48]bit")
+"""Checkpoints whose weights are stored in 4 or 8 bits say so in their names."""
+_REFERENCED = ("dpo", "kto", "ipo", "grpo")
 _STATES = (
     ("8bit", Range(2, 2, 2.2)),
     ("adafactor", Range(0, 0.1, 4)),
@@ -59,31 +65,29 @@ def plan_of(facts: Facts, capacity: float | None = None, *, rows_known: bool = T
     With ``rows_known`` false only what stays is planned: no rows are in the model.
     """
     run = facts.run
-    if not run.options:
-        return Unplanned(missing=("command",))
     algorithm = run.algorithm.value if run.algorithm is not None else ""
+    if not run.options or algorithm in _SEVERAL_MODELS:
+        return Unplanned(missing=() if run.options else ("command",))
     model = run.model.value if run.model is not None else word_of(facts, "model")
     family = run.model_family.value if run.model_family is not None else None
     shape = shape_of(model, family, [option for region in facts.evidence.regions for option in region.options])
-    sharded = _stage(facts) > 0
+    stage = _stage(facts)
     ranks = number_of(facts, "world_size")
     rows = number_of(facts, "micro_batch") if rows_known else 1
     length = _length(facts, algorithm) if rows_known else NOTHING
-    tuning_known = not run.partial or any(value_of(facts, name) is not None for name in ("use_peft", "tuner"))
-    missing = [
-        *([] if tuning_known else ["setting:tuner"]),
+    missing = (
+        *_untold(facts),
         *(["model"] if shape is None else []),
         *(["setting:micro_batch"] if rows is None and length is not None and not _dynamic(facts) else []),
         *(["setting:max_length"] if length is None else []),
-        *(["setting:num_gpus"] if sharded and ranks is None else []),
-    ]
+        *(["setting:num_gpus"] if stage > 0 and ranks is None else []),
+    )
     if missing or shape is None or length is None:
-        return Unplanned(missing=tuple(missing))
+        return Unplanned(missing=missing)
     parts = [number_of(facts, f"{name}_parallel") or 1 for name in ("tensor", "pipeline", "sequence", "context")]
     model_ranks, sequence_ranks = parts[0] * parts[1], parts[2] * parts[3]
     ranks = ranks or 1
     share = max(1, ranks // model_ranks)
-    stage = _stage(facts)
     tuned = _adapter(facts, shape)
     linear, embedding, gradient, optimizer, copy = _bytes(facts, full=tuned is None)
     return Plan(
@@ -101,12 +105,12 @@ def plan_of(facts: Facts, capacity: float | None = None, *, rows_known: bool = T
         sequence_ranks=sequence_ranks,
         ranks=ranks,
         parameters_offloaded=is_on(facts, "param_offload"),
-        rows=(rows or 1) * (2 if algorithm in _PAIRS else 1),
+        rows=(rows or 1) * (2 if algorithm in _PAIRS and not is_on(facts, "packing") else 1),
         length=length,
         checkpointing=_checkpointing(facts),
         eager=word_of(facts, "attention") == "eager",
         fused_loss=_fused(facts),
-        logit_bytes=Range(*habits(facts).logit_bytes) if habits(facts).logit_bytes else LOGITS,
+        logit_bytes=_logit_bytes(facts, algorithm),
         references=_references(facts, algorithm, full=tuned is None),
         engine=_engine(facts, capacity),
     )
@@ -177,14 +181,41 @@ def _length(facts: Facts, algorithm: str) -> Range | None:
         limit = sum(known) if known else limit
     if limit is None:
         return None
-    return exactly(limit) if is_on(facts, "packing") or algorithm in _ROLLOUTS else Range(0.2 * limit, limit, limit)
+    return exactly(limit) if is_on(facts, "packing") or algorithm in _ROLLOUTS else Range(0.1 * limit, limit, limit)
 
 
 def _bits(facts: Facts) -> int:
+    """Bits of a linear weight: as the settings say, or the name of a checkpoint that is stored quantised."""
     stated = number_of(facts, "quantization_bits")
     if value_of(facts, "load_in_4bit") is True or word_of(facts, "tuner") == "qlora":
         return 4
-    return 8 if value_of(facts, "load_in_8bit") is True else stated or 16
+    if value_of(facts, "load_in_8bit") is True:
+        return 8
+    stored = _STORED.search(facts.run.model.value) if facts.run.model is not None and stated is None else None
+    return stated or (16 if stored is None else 8 if "8" in stored[0] else 4)
+
+
+def _untold(facts: Facts) -> tuple[str, ...]:
+    """What a file that was not pasted, or a part that was cut off, leaves open of sharding and tuning."""
+    scopes = {option.scope for option in facts.run.options}
+    named = facts.options("config_file", "launcher")
+    tuned = any(value_of(facts, name) is not None for name in ("use_peft", "tuner"))
+    open_stage = is_on(facts, DEEPSPEED) and value_of(facts, "zero_stage") is None and not _stage(facts)
+    return (
+        *([] if tuned or not facts.run.partial else ["setting:tuner"]),
+        *(["setting:zero_stage"] if open_stage else []),
+        *(["setting:fsdp"] if named and "accelerate" not in scopes else []),
+    )
+
+
+def _logit_bytes(facts: Facts, algorithm: str) -> Range:
+    """Nothing where the model ends in a score or an embedding instead of words."""
+    option = facts.option("task_type").value
+    tasks = {word_of(facts, "peft_task_type"), option.lower() if isinstance(option, str) else ""}
+    if algorithm in _SCORED or tasks & _WORDLESS:
+        return NOTHING
+    own = habits(facts).logit_bytes
+    return Range(*own) if own else LOGITS
 
 
 def _adapter(facts: Facts, shape: Shape) -> int | None:
@@ -254,7 +285,7 @@ def _references(facts: Facts, algorithm: str, *, full: bool) -> int:
     needless = is_on(facts, "precompute_ref_log_probs") or is_on(facts, "reference_free") or is_on(facts, "ref_offload")
     if not full or needless or algorithm not in _REFERENCED:
         return 0
-    return 0 if algorithm in ("grpo", "ppo") and value_of(facts, "kl_coef") in (0, 0.0) else 1
+    return 0 if algorithm == "grpo" and value_of(facts, "kl_coef") in (0, 0.0) else 1
 
 
 def _engine(facts: Facts, capacity: float | None) -> Range:

@@ -11,7 +11,7 @@ from trainmedic.kb.memory.plan import Unplanned
 def states(facts: Facts) -> Outcome:
     """Weights, gradients and optimizer states; also asks for what is missing where memory ran out."""
     found = explanation(facts)
-    if found.failure is not None and found.in_training and isinstance(found.plan, Unplanned):
+    if found.failure is not None and found.in_training and isinstance(found.plan, Unplanned) and found.plan.missing:
         return Outcome(value=None, evidence=(found.failure.span,), missing=found.plan.missing, user_provided=True)
     return _fullest(facts, "states")
 
