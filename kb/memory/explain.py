@@ -137,17 +137,16 @@ def explanation(facts: Facts) -> Explanation:
 
 
 def _explained(facts: Facts) -> Explanation:
-    found = tuple(failures(facts.evidence))
-    failure = found[0] if found else None
+    failure = next(failures(facts.evidence), None)
     listed = [card.total for card in cards(facts.evidence)]
     capacity = failure.capacity if failure is not None else min(listed, default=None)
     known = failure is not None or capacity is not None
     plan = plan_of(facts, capacity) if known else Unplanned(missing=())
-    found = Explanation(facts, failure, tuple(sites(facts.evidence)), capacity, plan)
+    whole = Explanation(facts, failure, tuple(sites(facts.evidence)), capacity, plan)
     if isinstance(plan, Plan) or not known:
-        return found
-    staying = replace(found, plan=plan_of(facts, capacity, rows_known=False))
-    return staying if staying.too_large else found
+        return whole
+    staying = replace(whole, plan=plan_of(facts, capacity, rows_known=False))
+    return staying if staying.too_large else whole
 
 
 class _Teller:
