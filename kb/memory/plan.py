@@ -10,6 +10,7 @@ from trainmedic.kb.engine.values import UNKNOWN
 from trainmedic.kb.frameworks.profiles import MemoryHabits, profiles
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.memory.estimate import LOGITS, NOTHING, Plan, Range, exactly
+from trainmedic.kb.memory.observed import cards
 from trainmedic.kb.memory.shape import Shape, shape_of
 from trainmedic.kb.model.run import Value
 
@@ -66,7 +67,7 @@ def plan_of(facts: Facts, capacity: float | None = None, *, rows_known: bool = T
     """
     run = facts.run
     algorithm = run.algorithm.value if run.algorithm is not None else ""
-    if not run.options or algorithm in _SEVERAL_MODELS:
+    if not run.options or algorithm in _SEVERAL_MODELS or _spread_by_layers(facts):
         return Unplanned(missing=() if run.options else ("command",))
     model = run.model.value if run.model is not None else word_of(facts, "model")
     family = run.model_family.value if run.model_family is not None else None
@@ -193,6 +194,15 @@ def _bits(facts: Facts) -> int:
         return 8
     stored = _STORED.search(facts.run.model.value) if facts.run.model is not None and stated is None else None
     return stated or (16 if stored is None else 8 if "8" in stored[0] else 4)
+
+
+def _spread_by_layers(facts: Facts) -> bool:
+    """Whether one process has several cards, over which the model or the batch is then spread."""
+    ranks, visible = number_of(facts, "world_size") or 1, value_of(facts, "visible_devices")
+    listed = len([part for part in str(visible).strip("\"'").split(",") if part.strip()]) if visible is not None else 0
+    mapped = word_of(facts, "device_map") in ("auto", "balanced", "balanced_low_0", "sequential")
+    seen = sum(1 for _ in cards(facts.evidence)) if mapped and not listed else 0
+    return max(listed, seen) > ranks
 
 
 def _untold(facts: Facts) -> tuple[str, ...]:

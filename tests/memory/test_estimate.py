@@ -147,6 +147,8 @@ def test_a_colocated_engine_takes_its_share_of_the_card() -> None:
         (f"swift sft --train_type lora {BATCH}", ("model",)),
         ("swift sft --model $MODEL --train_type lora --max_length 512 --per_device_train_batch_size 1", ("model",)),
         (f"swift sft --model Qwen/Qwen2.5-7B --train_type full --deepspeed zero3 {BATCH}", ("setting:num_gpus",)),
+        (f"CUDA_VISIBLE_DEVICES=0,1 swift sft --model Qwen/Qwen2.5-7B --train_type full {BATCH}", ()),
+        (f"NPROC_PER_NODE=4 swift rlhf --rlhf_type ppo --model Qwen/Qwen2.5-7B --train_type full {BATCH}", ()),
     ],
 )
 def test_what_is_missing_for_an_estimate_is_named(command: str, missing: tuple[str, ...]) -> None:
