@@ -30,7 +30,7 @@ def something_else(facts: Facts) -> Outcome:
     if found.failure is None and not found.seen:
         return NOT_SHOWN
     if found.too_large or not found.notable:
-        return NOT_SHOWN if isinstance(found.plan, Unplanned) else CLEAR
+        return CLEAR
     return Outcome(value=True, evidence=found.spans, user_provided=True, values=found.told())
 
 
