@@ -16,6 +16,7 @@ from importlib.util import find_spec
 
 NEEDS: dict[str, tuple[str, ...]] = {
     "rules": (),
+    "memory": (),
     "startup": (),
     "indexing": (),
     "footprint": (),

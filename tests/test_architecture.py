@@ -110,7 +110,7 @@ READS_ENVIRONMENT = {
 }
 NAMES_FRAMEWORKS = {
     **{"kb/engine": 11, "kb/parse": 39, "kb/rules/shared": 22, "kb/rules": 52, "kb/sources": 6},
-    **{"kb/effective": 10, "service": 14, "ingest": 8, "ui": 15},
+    **{"kb/effective": 10, "kb/memory": 3, "service": 14, "ingest": 8, "ui": 15},
 }
 """How often the modules below each folder name a framework in a string. The numbers may only shrink."""
 READS_ITSELF = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from trainmedic.kb.hang import pickled
+from trainmedic.kb.memory.snapshot import read_snapshot
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.parse.logs import event_files
 from trainmedic.kb.parse.text import archives, compressed, pictures
@@ -105,12 +106,19 @@ def _unpacked(name: str, content: bytes, left_out: int) -> Opened:
     elif kind := compressed.kind_of(content):
         message = f"{name} is compressed by {kind} and was not read: pip install 'trainmedic[zstd]' reads such files"
         return Opened(content=b"", problems=(Problem(code="compressed", message=message),), unread="binary")
-    if content.startswith(_PICKLE) and (dump := pickled.read(content)) is not None:
-        if dump.problem:
-            message = f"{name} is a pickle and was not read: {dump.problem}"
+    if content.startswith(_PICKLE):
+        snapshot, dump = read_snapshot(content), pickled.read(content)
+        problem = (snapshot is None or snapshot.problem) and (dump is None or dump.problem)
+        if problem:
+            message = f"{name} is a pickle and was not read: {problem if isinstance(problem, str) else 'it is damaged'}"
             return Opened(content=b"", problems=(Problem(code="binary", message=message),), unread="binary")
-        notes.append("flight-recorder dump, read without unpickling")
-        return Opened(content=dump.text, notes=tuple(notes), problems=tuple(problems), left_out=left_out)
+        if snapshot is not None and not snapshot.problem:
+            content = snapshot.text
+            notes.append("memory snapshot, the code that made the live tensors")
+        elif dump is not None:
+            content = dump.text
+            notes.append("flight-recorder dump, read without unpickling")
+        return Opened(content=content, notes=tuple(notes), problems=tuple(problems), left_out=left_out)
     history = event_files.read(content)
     if history is None:
         return Opened(content=content, notes=tuple(notes), problems=tuple(problems), left_out=left_out)
