@@ -36,7 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from trainmedic.kb.serialization import to_json
-    from trainmedic.ui.doctor.answering import HEALTHY, page
+    from trainmedic.ui.doctor.answering import is_failing, page
     from trainmedic.ui.doctor.bundle import bundle_of
     from trainmedic.ui.doctor.collect import collect
     from trainmedic.ui.doctor.target import target_of
@@ -52,8 +52,7 @@ def run(options: argparse.Namespace) -> int:
     answer, checks_only = _answer(options, collected)
     shown = page(collected, answer, checks_only=checks_only)
     sys.stdout.write(to_json(shown, indent=2) + "\n" if options.json else text(shown))
-    failing = any(signal.kind != HEALTHY for signal in answer.signals)
-    found = answer.verdict != "no_fault" and (failing or shown.causes or shown.messages)
+    found = answer.verdict != "no_fault" and (is_failing(answer.signals) or shown.causes or shown.messages)
     return FINDINGS if found else CLEAN
 
 

@@ -10,20 +10,20 @@ from trainmedic.kb.error_messages.tables import LOGGED
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.model.report_view import ReportView
+from trainmedic.kb.model.report_view import ReportView, SignalView
 from trainmedic.kb.pages.defect import load_defects
+from trainmedic.kb.parse.logs.signal_kinds import BENIGN
 from trainmedic.service.answer.audit import audited
 from trainmedic.service.answer.error_messages import explained
 from trainmedic.service.answer.schema import Answer, MessageView, Verdict
 from trainmedic.service.answer.views import report_view
 from trainmedic.ui.checking import examine
 from trainmedic.ui.doctor.collect import Collected, Found
+from trainmedic.ui.doctor.target import Target
 from trainmedic.ui.present.page import Page, page_of
 
 messages = load_messages(__package__)
 _MOST_NAMED = 5
-HEALTHY = "healthy_log"
-"""The one signal that is none of a failure."""
 
 
 def checked(
@@ -36,10 +36,11 @@ def checked(
     view = report_view(evidence, report, language)
     defects, _ = audited(evidence, load_defects(evidence.versions.keys(), folders), language)
     said = explained(evidence, language).messages
+    verdict = _verdict(evidence, view, said)
     return Answer(
         id="",
         conversation_id="",
-        verdict=_verdict(evidence, view, said),
+        verdict=verdict,
         language=language,
         mode="deterministic",
         model=None,
@@ -47,7 +48,7 @@ def checked(
         causes=(),
         findings=view.findings,
         citations=(),
-        missing=tuple(missing for finding in view.findings for missing in finding.missing),
+        missing=tuple(item for finding in view.findings for item in finding.missing) if verdict == "need_input" else (),
         signals=view.signals,
         run=view.run,
         receipt=view.receipt,
@@ -57,6 +58,10 @@ def checked(
         messages=said,
         horizon=view.horizon,
     )
+
+
+def is_failing(signals: Sequence[SignalView]) -> bool:
+    return any(signal.kind not in BENIGN for signal in signals)
 
 
 def _verdict(evidence: Evidence, view: ReportView, said: Sequence[MessageView]) -> Verdict:
@@ -73,7 +78,9 @@ def _verdict(evidence: Evidence, view: ReportView, said: Sequence[MessageView]) 
 
 def page(collected: Collected, answer: Answer, *, checks_only: bool) -> Page:
     """The page of an answer about what was collected, which says what was read and what was not found."""
-    language = answer.language
+    language, refused = answer.language, {item.name for item in answer.receipt.inputs if not item.read}
+    read = [found for found in collected.found if found.attachment.name not in refused]
+    unread = [*collected.unread, *(found.attachment.name for found in collected.found if found not in read)]
     notices = [messages("checks_only", language)] if checks_only else []
     if collected.links:
         notices.append(messages("links", language, count=collected.links))
@@ -81,18 +88,17 @@ def page(collected: Collected, answer: Answer, *, checks_only: bool) -> Page:
         notices.append(messages("cut_short", language))
     return page_of(
         answer,
-        read=tuple(_read(collected, language)),
-        not_found=tuple(_not_found(collected, language)),
+        read=(*_run(collected.target, language), *(_named(found, language) for found in read)),
+        not_found=tuple(_not_found(collected.missing, unread, language)),
         notices=tuple(notices),
     )
 
 
-def _read(collected: Collected, language: str) -> Iterator[str]:
-    kind, name = collected.target.words
+def _run(target: Target, language: str) -> Iterator[str]:
+    kind, name = target.words
     yield messages(f"of.{kind}", language, name=name)
-    if kind == "folder" and collected.target.process is not None:
-        yield messages("also_process", language, pid=collected.target.process.pid)
-    yield from (_named(found, language) for found in collected.found)
+    if kind == "folder" and target.process is not None:
+        yield messages("also_process", language, pid=target.process.pid)
 
 
 def _named(found: Found, language: str) -> str:
@@ -100,7 +106,7 @@ def _named(found: Found, language: str) -> str:
     return messages(found.note, language, name=name, value=found.value) if found.note else name
 
 
-def _not_found(collected: Collected, language: str) -> Iterator[str]:
-    yield from (messages(f"missing.{kind}", language) for kind in collected.missing)
-    if collected.unread:
-        yield messages("unread", language, names=", ".join(collected.unread[:_MOST_NAMED]))
+def _not_found(missing: Sequence[str], unread: Sequence[str], language: str) -> Iterator[str]:
+    yield from (messages(f"missing.{kind}", language) for kind in missing)
+    if unread:
+        yield messages("unread", language, names=", ".join(unread[:_MOST_NAMED]))

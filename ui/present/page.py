@@ -123,7 +123,8 @@ def _cause_text(number: int, cause: PageCause, say: Callable[[str], str]) -> str
     lines = [f"{number}. {cause.title} ({sure}, {cause.id})"]
     lines += [f"   {cause.cause}"] if cause.cause else []
     lines += [f"   {say('page.evidence')} {line}" for line in cause.evidence]
-    lines += [f"   {say('page.fix')} {cause.fix}"] if cause.fix else []
+    fix = cause.fix.replace("\n", "\n      ")
+    lines += [f"   {say('page.fix')} {fix}"] if fix else []
     return "\n".join(lines)
 
 
@@ -136,7 +137,7 @@ def _cause(cause: CauseView, answer: Answer) -> PageCause:
         id=cause.case_id,
         title=cause.title,
         cause=_cut(cause.cause),
-        fix=_cut(cause.fix),
+        fix=_cut(cause.fix, _MOST_SAID, "\n"),
         confidence=cause.confidence,
         evidence=_places(spans),
     )
@@ -147,7 +148,7 @@ def _as_cause(finding: FindingView) -> PageCause:
         id=finding.rule_id,
         title=finding.title,
         cause=_cut(finding.message),
-        fix=_cut(finding.fix),
+        fix=_cut(finding.fix, _MOST_SAID, "\n"),
         confidence="rule",
         evidence=_places(finding.evidence),
     )
@@ -188,8 +189,9 @@ def _defect(item: DefectView) -> str:
     return f"{item.package} {item.version}: {item.title}" + (f" ({item.workaround})" if item.workaround else "")
 
 
-def _cut(text: str, most: int = _MOST_SAID) -> str:
-    joined = " ".join(text.split())
+def _cut(text: str, most: int = _MOST_SAID, between: str = " ") -> str:
+    lines = (" ".join(line.split()) for line in text.split("\n"))
+    joined = between.join(filter(None, lines))
     return joined if len(joined) <= most else joined[: most - 2].rstrip() + " …"
 
 
@@ -206,7 +208,7 @@ def _less_evidence(page: Page) -> Page:
 
 
 def _briefer(page: Page) -> Page:
-    brief = (replace(each, cause=_cut(each.cause, 250), fix=_cut(each.fix, 350)) for each in page.causes)
+    brief = (replace(each, cause=_cut(each.cause, 250), fix=_cut(each.fix, 350, "\n")) for each in page.causes)
     return replace(page, causes=tuple(brief))
 
 
