@@ -68,11 +68,7 @@ def _verdict(evidence: Evidence, view: ReportView, said: Sequence[MessageView]) 
     """`answered` by an error that a rule found; `no_fault` only where a log shows training without any sign of one."""
     if any(finding.severity == "error" and finding.concludes == "fault" for finding in view.fired):
         return "answered"
-    failing = (
-        evidence.tracebacks
-        or any(signal.kind != HEALTHY for signal in evidence.signals)
-        or any(message.kind not in LOGGED for message in said)
-    )
+    failing = evidence.tracebacks or is_failing(view.signals) or any(each.kind not in LOGGED for each in said)
     return "no_fault" if evidence.rows and not failing else "need_input"
 
 
