@@ -10,7 +10,7 @@ NAME = "trainmedic-doctor-DIGEST"
 TIME = 1577836800
 
 
-def unpacked(archive, folder):
+def unpacked(archive: str, folder: str) -> str:
     """Unpack beside ``folder`` and rename, so that no other process sees a part."""
     if not os.path.isdir(folder):
         os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
@@ -31,7 +31,7 @@ def unpacked(archive, folder):
     return folder
 
 
-def main():
+def main() -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 older ones are what may meet this file
         sys.exit("doctor.pyz needs Python 3.11 or newer, this is " + sys.version.split()[0])
     archive = os.path.dirname(os.path.abspath(__file__))
