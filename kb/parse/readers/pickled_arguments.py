@@ -7,12 +7,13 @@ import io
 import pickletools
 import zipfile
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from trainmedic.kb.frameworks import catalogue
 
 MOST_BYTES = 1024 * 1024
-_MOST_OPCODES = 50_000
+_MOST_OPCODES, _MOST_VALUES = 50_000, 500
 _PRIVATE = frozenset({"hub_token", "push_to_hub_token", "logging_dir", "run_name", "local_rank"})
 
 
@@ -38,8 +39,12 @@ def read(content: bytes) -> str:
         return ""
     name, state = built
     module, _, kind = name.rpartition(".")
+    if kind.startswith("_"):  # the oldest protocols name a function that makes the object
+        return ""
     package = module.partition(".")[0]
-    rows = [f"    {key}={value!r},\n" for key, value in state.items() if _told(key, value, package)]
+    rows = [
+        f"    {key}={value!r},\n" for key, value in islice(state.items(), _MOST_VALUES) if _told(key, value, package)
+    ]
     return f"from {package} import {kind}\nargs = {kind}(\n{''.join(sorted(rows))})\n" if rows else ""
 
 
@@ -56,11 +61,18 @@ def _told(key: Any, value: Any, package: str) -> bool:
 
 
 def _plain(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and _plain(item) for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return all(map(_plain, value))
-    return value is None or isinstance(value, bool | int | float | str)
+    """Whether it consists of few values that Python writes as text: one that is named twice counts twice, for a pickle
+    of some lines may be the size of the memory as text."""
+    waiting = [value]
+    for _ in range(_MOST_VALUES):
+        if not waiting:
+            return True
+        item = waiting.pop()
+        if isinstance(item, dict | list | tuple) and len(item) <= _MOST_VALUES:
+            waiting += item.values() if isinstance(item, dict) else item
+        elif not (item is None or isinstance(item, bool | int | float) or (isinstance(item, str) and len(item) < 2000)):
+            return False
+    return False
 
 
 def _pickle(content: bytes) -> bytes:
@@ -76,9 +88,7 @@ def _pickle(content: bytes) -> bytes:
 def _built(content: bytes) -> tuple[str, dict[Any, Any]] | None:
     """The class that the pickle names for its object, and the attributes that it would be given."""
     machine = _Machine()
-    for number, (opcode, argument, _) in enumerate(pickletools.genops(content)):
-        if opcode.name == "STOP" or number > _MOST_OPCODES:
-            break
+    for opcode, argument, _ in islice(pickletools.genops(content), _MOST_OPCODES):
         machine.step(opcode.name, argument)
     made = machine.stack[-1] if machine.stack else None
     return (made.name, made.value) if isinstance(made, _Named) and isinstance(made.value, dict) else None
@@ -105,7 +115,7 @@ class _Machine:
         elif name == "STACK_GLOBAL":
             attribute, module = self.stack.pop(), self.stack.pop()
             self.stack.append(_Named(f"{module}.{attribute}"))
-        elif name in ("REDUCE", "NEWOBJ", "NEWOBJ_EX", "BUILD", "BINPERSID"):
+        elif name in ("REDUCE", "NEWOBJ", "BUILD"):
             self._object(name)
         elif name in _ENDS:
             self._end(name)
@@ -114,17 +124,11 @@ class _Machine:
             self.stack[-count:] = [tuple(self.stack[-count:])]
         elif name in ("SETITEM", "APPEND"):
             self._items(self.stack.pop() if name == "APPEND" else (self.stack.pop(-2), self.stack.pop()), name)
-        elif name == "POP":
-            self.stack.pop()
-        elif name not in ("PROTO", "FRAME"):
+        elif name not in ("PROTO", "FRAME", "STOP"):
             self.stack.append(argument)  # numbers and texts
 
     def _object(self, name: str) -> None:
-        if name == "BINPERSID":
-            self.stack[-1] = _Named("stored")
-            return
-        taken = [self.stack.pop() for _ in range(2 if name == "NEWOBJ_EX" else 1)][-1]
-        of = self.stack.pop()
+        taken, of = self.stack.pop(), self.stack.pop()
         of = of if isinstance(of, _Named) else _Named("unknown")
         if name == "BUILD":
             self.stack.append(_Named(of.name, taken if isinstance(taken, dict) else of.value))
@@ -140,14 +144,12 @@ class _Machine:
         del self.stack[at:]
         if name == "TUPLE":
             self.stack.append(tuple(items))
-        elif name in ("LIST", "FROZENSET"):
+        elif name == "FROZENSET":
             self.stack.append(items)
-        elif name == "DICT":
-            self.stack.append(dict(zip(items[::2], items[1::2], strict=True)))
         elif name == "SETITEMS":
             for pair in zip(items[::2], items[1::2], strict=True):
                 self._items(pair, name)
-        elif name != "POP_MARK":
+        else:
             for item in items:
                 self._items(item, name)
 
@@ -163,4 +165,4 @@ _MARK = _Mark()
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": (), "MARK": _MARK}
 _MAKERS = {"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_SET": list}
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
-_ENDS = frozenset({"TUPLE", "LIST", "DICT", "SETITEMS", "APPENDS", "ADDITEMS", "FROZENSET", "POP_MARK"})
+_ENDS = frozenset({"TUPLE", "SETITEMS", "APPENDS", "ADDITEMS", "FROZENSET"})
