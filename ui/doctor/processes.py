@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,16 +80,24 @@ def _fields(path: Path) -> list[str]:
 
 
 def launcher_of(started: Process) -> Process:
-    """The outermost process above it that starts a training program, which may be itself."""
-    launcher, current = started, started
+    """The outermost process above it that starts the same program, as `torchrun` does; itself without one."""
+    launcher, current, script = started, started, _script(started.words)
     for _ in range(_MOST_PARENTS):
         above = process(current.parent)
         if above is None or above.pid <= 1:
             break
         current = above
-        if starts_command(above.command):
+        if script and script in above.words and starts_command(above.command):
             launcher = above
     return launcher
+
+
+def _script(words: Sequence[str]) -> str:
+    """The script or the module that a command runs."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == "-m" or word.endswith(".py"):
+            return following if word == "-m" else word
+    return ""
 
 
 def running_in(folder: Path) -> Process | None:
