@@ -110,6 +110,7 @@ READS_ENVIRONMENT = {
     "service/configuration.py",
     "ui/chat/uploads.py",
     "ui/cli/__init__.py",
+    "ui/doctor/start.py",
     "ui/cli/_input.py",
     "ui/releases.py",
     "ui/tracing.py",

@@ -43,7 +43,9 @@ OwnConfig.__module__ = "mine"
 def pickled(state: dict[Any, Any], protocol: int = 2, kind: type = SFTConfig) -> bytes:
     """What pickle writes for an object with these attributes."""
 
-    class Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]
+    pure: Any = pickle  # the pickler in Python, whose methods may be replaced
+
+    class Pickler(pure._Pickler):  # type: ignore[misc]
         def save_global(self, obj: Any, name: str | None = None) -> None:
             if obj in (SFTConfig, OwnConfig):
                 self.write(pickle.GLOBAL + f"{obj.__module__}\n{obj.__name__}\n".encode())
@@ -51,7 +53,7 @@ def pickled(state: dict[Any, Any], protocol: int = 2, kind: type = SFTConfig) ->
             else:
                 super().save_global(obj, name)
 
-    Pickler.dispatch = {**pickle._Pickler.dispatch, type: Pickler.save_global}  # type: ignore[attr-defined]
+    Pickler.dispatch = {**pure._Pickler.dispatch, type: Pickler.save_global}
     made = kind()
     made.__dict__.update(state)
     stream = io.BytesIO()

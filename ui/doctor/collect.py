@@ -24,7 +24,7 @@ SECONDS = 5.0
 LARGEST_HISTORY = 4 * 1024 * 1024
 """Bytes of a tracker's binary file, which cannot be cut."""
 _TAIL = 64 * 1024
-_TELL_OF_TRAINING = frozenset({"torch", "transformers", "megatron-core", "jax"})
+_TELL_OF_TRAINING = frozenset({"torch", "jax"})
 _ENVIRONMENTS = (".venv", "venv", "env")
 
 
