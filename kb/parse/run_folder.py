@@ -92,13 +92,14 @@ def _of_newest_run(known: list[tuple[Role, Entry]], depth: int) -> list[tuple[Ro
 
 
 def telling_ranks(tails: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Of the logs of all ranks by path, those whose end speaks of a failure, without repetition, and the first one."""
+    """Of the logs of all ranks by path, those of the first rank and those whose end speaks of a failure, each once."""
     paths = sorted(tails, key=_numbered)
+    first = [path for path in paths if _numbered(path)[0] == _numbered(paths[0])[0]]
     failed: dict[bytes, str] = {}
     for path in paths:
         if (found := _FAILED.search(tails[path])) is not None:
             failed.setdefault(tails[path][found.start() : found.start() + 400], path)
-    return tuple(dict.fromkeys([*paths[:1], *list(failed.values())[:_MOST_RANKS]]))
+    return tuple(dict.fromkeys([*first, *list(failed.values())[:_MOST_RANKS]]))
 
 
 def _numbered(path: str) -> tuple[list[int], str]:
@@ -116,14 +117,14 @@ def shown_environment(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def output_folder(words: Sequence[str]) -> str:
-    """The folder that a launch command names for what the run writes; empty if it names none."""
-    names = frozenset(load_table(_TABLE)["outputs"]["names"])
+def output_folders(words: Sequence[str]) -> tuple[str, ...]:
+    """The folders that a launch command names for what the run writes, that of its results first."""
+    given: dict[str, str] = {}
     for word, following in zip(words, [*words[1:], ""], strict=True):
-        name, given, value = word.lstrip("-+").partition("=")
-        if name in names and (value if given else following):
-            return value if given else following
-    return ""
+        name, is_given, value = word.lstrip("-+").partition("=")
+        given[name] = value if is_given else following
+    found = (given.get(name, "") for name in load_table(_TABLE)["outputs"]["names"])
+    return tuple(dict.fromkeys(filter(None, found)))
 
 
 def command_of_tracker(text: str) -> str:

@@ -144,7 +144,7 @@ def test_the_whole_answer_needs_an_index_and_stays_on_one_page(
     text = capsys.readouterr().out
     assert text.startswith("trainmedic：原因已知。\n\n1. ")
     assert len(text.encode()) <= MOST_BYTES
-    assert "logs/none_x/attempt_0/1/error.json.log:1: " in text
+    assert "logs/none_x/attempt_0/1/error.json.log:2: ValueError: Attempting to unscale" in text
 
 
 def test_a_folder_without_a_run_is_an_error_and_not_a_clean_bill(

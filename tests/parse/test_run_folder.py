@@ -79,6 +79,8 @@ def test_of_many_ranks_the_first_and_those_that_failed_differently_are_read() ->
         tails[f"a/{rank}/stderr.log"] = b"Traceback (most recent call last): x"
     tails["a/11/stderr.log"] = b"RuntimeError: boom"
     assert telling_ranks(tails) == ("a/0/stderr.log", "a/3/stderr.log", "a/11/stderr.log")
+    tails["a/0/stdout.log"] = b"loss 1"
+    assert telling_ranks(tails)[:2] == ("a/0/stderr.log", "a/0/stdout.log")
     assert telling_ranks({}) == ()
 
 
@@ -94,17 +96,17 @@ def test_variables_that_training_reads_are_shown_and_secrets_are_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "folder"),
+    ("words", "folders"),
     [
-        (["train.py", "--output_dir", "out"], "out"),
-        (["train.py", "--output-dir=out/b"], "out/b"),
-        (["main_ppo", "trainer.default_local_dir=ckpt"], "ckpt"),
-        (["train.py", "--output_dir"], ""),
-        (["train.py"], ""),
+        (["torchrun", "--log-dir", "logs", "train.py", "--output_dir", "out"], ("out", "logs")),
+        (["train.py", "--output-dir=out/b"], ("out/b",)),
+        (["main_ppo", "trainer.default_local_dir=ckpt"], ("ckpt",)),
+        (["train.py", "--output_dir"], ()),
+        (["train.py"], ()),
     ],
 )
-def test_the_command_names_the_folder_of_its_output(words: list[str], folder: str) -> None:
-    assert run_folder.output_folder(words) == folder
+def test_the_command_names_the_folders_of_its_output(words: list[str], folders: tuple[str, ...]) -> None:
+    assert run_folder.output_folders(words) == folders
 
 
 @pytest.mark.parametrize(

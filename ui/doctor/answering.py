@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from trainmedic.kb.error_messages.tables import LOGGED
+from trainmedic.kb.mask import mask
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
@@ -37,6 +38,7 @@ def checked(
     defects, _ = audited(evidence, load_defects(evidence.versions.keys(), folders), language)
     said = explained(evidence, language).messages
     verdict = _verdict(evidence, view, said)
+    unsure = [each for each in view.findings if verdict == "need_input" and each.severity == "error"]
     return Answer(
         id="",
         conversation_id="",
@@ -48,7 +50,7 @@ def checked(
         causes=(),
         findings=view.findings,
         citations=(),
-        missing=tuple(item for finding in view.findings for item in finding.missing) if verdict == "need_input" else (),
+        missing=tuple(item for finding in unsure for item in finding.missing),
         signals=view.signals,
         run=view.run,
         receipt=view.receipt,
@@ -98,7 +100,7 @@ def _run(target: Target, language: str) -> Iterator[str]:
 
 
 def _named(found: Found, language: str) -> str:
-    name = found.attachment.name
+    name = mask(found.attachment.name).text
     return messages(found.note, language, name=name, value=found.value) if found.note else name
 
 

@@ -99,21 +99,21 @@ def of_job(target: Target, reading: Reading) -> Iterator[Found]:
         yield from _file("script" if path == target.files[0] else "log", path, _named(path, target), reading)
 
 
-def of_folder(target: Target, reading: Reading) -> Iterator[Found]:
-    """What the run's folder holds of its newest run."""
-    folder = target.folder
-    choice = run_folder.chosen(reading.entries(folder))
-    ranks = {e.path: reading.end(folder / e.path, _TAIL) for role, e in choice if role.name == "rank"}
-    telling = run_folder.telling_ranks(ranks)
-    for role, entry in choice:
-        if role.name == "rank" and entry.path not in telling:
-            continue
-        if role.name == "history" and entry.size > LARGEST_HISTORY:
-            reading.refused.append(entry.path)
-            continue
-        for found in _file(role.name, folder / entry.path, entry.path, reading):
-            if role.name != "script" or (target.process is None and has_command(str(_text(found.attachment)))):
-                yield found
+def of_folders(target: Target, reading: Reading) -> Iterator[Found]:
+    """What the run's folders hold of its newest run."""
+    for folder in (target.folder, *target.beside):
+        choice = run_folder.chosen(reading.entries(folder))
+        ranks = {entry.path: reading.end(folder / entry.path, _TAIL) for role, entry in choice if role.name == "rank"}
+        telling = run_folder.telling_ranks(ranks)
+        for role, entry in choice:
+            if role.name == "rank" and entry.path not in telling:
+                continue
+            if role.name == "history" and entry.size > LARGEST_HISTORY:
+                reading.refused.append(entry.path)
+                continue
+            for found in _file(role.name, folder / entry.path, _named(folder / entry.path, target), reading):
+                if role.name != "script" or (target.process is None and has_command(str(_text(found.attachment)))):
+                    yield found
 
 
 def of_packages(target: Target, reading: Reading) -> Iterator[Found]:
@@ -148,7 +148,7 @@ def of_devices(target: Target, reading: Reading) -> Iterator[Found]:
         yield Found(role="devices", attachment=Attachment(name="nvidia-smi.log", content=told))
 
 
-COLLECTORS: tuple[Collector, ...] = (of_process, of_job, of_folder, of_packages, of_devices)
+COLLECTORS: tuple[Collector, ...] = (of_process, of_job, of_folders, of_packages, of_devices)
 """In the order in which they may spend the budget."""
 
 

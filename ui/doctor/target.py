@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trainmedic.kb.errors import InvalidRequest, NotFound
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.parse.run_folder import output_folder
+from trainmedic.kb.parse.run_folder import output_folders
 from trainmedic.ui.doctor.processes import Process, launcher_of, process, running_in
 
 PROGRAM_S = 2.0
@@ -21,11 +21,12 @@ _FIELD = regex(r"(?:^|\s)(?P<name>WorkDir|StdOut|StdErr|Command)=(?P<value>\S+)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A run. ``files`` belong to it wherever they lie: the scheduler or the user named them. ``words`` say of what kind
-    it is (``folder``, ``process`` or ``job``) and its name."""
+    """A run. ``words`` say of what kind it is (``folder``, ``process`` or ``job``) and its name, ``beside`` are further
+    folders that it writes to. ``files`` belong to it wherever they lie: the scheduler named them."""
 
     folder: Path
     words: tuple[str, str]
+    beside: tuple[Path, ...] = ()
     process: Process | None = None
     files: tuple[Path, ...] = ()
     job: str = ""
@@ -49,10 +50,9 @@ def target_of(word: str) -> Target:
 
 def _of_process(found: Process) -> Target:
     launcher = launcher_of(found)
-    named = output_folder(launcher.words)
-    folder = launcher.folder / named if named else launcher.folder
-    folder = folder if folder.is_dir() else launcher.folder
-    return Target(folder=folder.resolve(), words=("process", str(found.pid)), process=launcher)
+    named = [place for name in output_folders(launcher.words) if (place := launcher.folder / name).is_dir()]
+    folder, *beside = [place.resolve() for place in named or [launcher.folder]]
+    return Target(folder=folder, beside=tuple(beside), words=("process", str(found.pid)), process=launcher)
 
 
 def _of_job(number: str) -> Target:

@@ -34,7 +34,7 @@ from trainmedic.service.api.resources import Hits
 from trainmedic.service.dialogue.request import MAX_ATTACHMENTS, Ask
 from trainmedic.ui.doctor.answering import page
 from trainmedic.ui.doctor.collect import Collected, collect
-from trainmedic.ui.doctor.target import target_of
+from trainmedic.ui.doctor.target import Target
 from trainmedic.ui.mcp import source
 from trainmedic.ui.mcp.local_files import LocalFiles
 from trainmedic.ui.mcp.shapes import CasePage, File, PastedFile, RulePage, narrowed
@@ -346,8 +346,9 @@ earlier one. Nothing is imported or run."""
         return await self._context.executor(lambda: source.looked_up(library, wanted))
 
     async def _collected(self, run_dir: str) -> Collected:
-        """What the folder holds of a run. Raises what `LocalFiles` does."""
-        return await self._context.executor(lambda: collect(target_of(str(self._local.folder(run_dir)))))
+        """What the folder holds of a run; no process, whose files may lie elsewhere. Raises what `LocalFiles` does."""
+        folder = self._local.folder(run_dir)
+        return await self._context.executor(lambda: collect(Target(folder=folder, words=("folder", run_dir))))
 
     async def _some_files(self, files: list[File]) -> tuple[Attachment, ...]:
         if not files:

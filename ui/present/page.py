@@ -104,12 +104,17 @@ def fitted(page: Page) -> Page:
 def text(page: Page) -> str:
     """The page for a terminal and for a model: plain lines under headings."""
     say = _words(page.language)
+
+    def listed(name: str) -> list[str]:
+        lines = getattr(page, name)
+        return ["\n".join((say(f"page.{name}"), *(f"- {line}" for line in lines)))] if lines else []
+
     blocks = [say(f"page.verdict.{page.verdict}")]
+    first, *others = _MESSAGES_FIRST if page.verdict == "need_input" else _IN_ORDER
+    blocks += listed(first) if first else []
     blocks += [_cause_text(number, each, say) for number, each in enumerate(page.causes, 1)]
     blocks += [f"{say('page.patch')}\n```diff\n{page.patch}\n```"] if page.patch else []
-    for name in ("avoid", "messages", "findings", "defects", "missing", "not_found", "read", "notices"):
-        if lines := getattr(page, name):
-            blocks.append("\n".join((say(f"page.{name}"), *(f"- {line}" for line in lines))))
+    blocks += [block for name in others for block in listed(name)]
     blocks += [say("page.shortened")] if page.shortened else []
     return "\n\n".join(blocks) + "\n"
 
@@ -170,10 +175,13 @@ def _supports(nodes: Iterable[DifferentialNode], id: str) -> Iterable[Span]:
 
 
 def _places(spans: Iterable[Span]) -> Lines:
-    lines = dict.fromkeys(
-        f"{_place(span)}: {_cut(span.text.strip(), _MOST_QUOTED)}" for span in spans if not span.default
-    )
-    return tuple(lines)[:MOST_EVIDENCE]
+    return tuple(dict.fromkeys(_line(span) for span in spans if not span.default))[:MOST_EVIDENCE]
+
+
+def _line(span: Span) -> str:
+    """The place and its text; of several lines the last, which in a traceback is the error."""
+    *before, last = span.text.rstrip().split("\n")
+    return f"{span.attachment or '-'}:{span.line + len(before)}: {_cut(last, _MOST_QUOTED)}"
 
 
 def _place(span: Span) -> str:
@@ -212,6 +220,8 @@ def _briefer(page: Page) -> Page:
     return replace(page, causes=tuple(brief))
 
 
+_IN_ORDER = ("", "avoid", "messages", "findings", "defects", "missing", "not_found", "read", "notices")
+_MESSAGES_FIRST = ("messages", *(name for name in _IN_ORDER[1:] if name != "messages"))
 _SEVERITIES = ("error", "warning", "info")
 _FIRST_LEFT_OUT = (("defects", 1), ("findings", 2), ("read", 6), ("notices", 1), ("causes", 2))
 _THEN = (("causes", 1), ("avoid", 1), ("messages", 1), ("missing", 1), ("read", 1), ("defects", 0), ("findings", 0))
