@@ -20,7 +20,7 @@ _FAILED = regex(
 )
 _MOST_RANKS = 4
 _WANDB_KEY = regex(r"^(?P<key>[\w./-]+):[ \t]*$")
-_WANDB_PART = regex(r"^  (?P<part>desc|value):(?P<rest>.*)$")
+_WANDB_PART = regex(r"^  (?P<part>desc|sort|value):(?P<rest>.*)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,9 +130,11 @@ def output_folders(words: Sequence[str]) -> tuple[str, ...]:
 def command_of_tracker(text: str) -> str:
     """The launch command in a tracker's metadata; empty without one."""
     data = _mapping(text)
-    program, words = data.get("codePath") or data.get("program") or data.get("command"), data.get("args")
+    program, words = data.get("program"), data.get("args")
+    if not isinstance(program, str):
+        return f"{data.get('command') or ''}\n".lstrip("\n")
     words = words if isinstance(words, list) and all(isinstance(word, str) for word in words) else []
-    return f"python {shlex.join([program, *words])}\n" if isinstance(program, str) and program else ""
+    return f"python {shlex.join([program, *words])}\n"
 
 
 def callstack_of_rank(text: str) -> str:
@@ -145,7 +147,7 @@ def callstack_of_rank(text: str) -> str:
 
 
 def settings_of_tracker(text: str) -> str:
-    """W&B's ``key: {desc, value}`` as plain ``key: value``, each on the line of its value."""
+    """The ``key: {desc, value}`` of W&B and SwanLab as plain ``key: value``, each on the line of its value."""
     lines, key, inside = [], "", False
     for line in text.split("\n"):
         if (found := _WANDB_KEY.match(line)) is not None:

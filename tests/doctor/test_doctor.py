@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +26,9 @@ from trainmedic.ui.doctor.collect import Collected, collect
 from trainmedic.ui.doctor.processes import process
 from trainmedic.ui.doctor.reading import WHOLE, Reading
 from trainmedic.ui.doctor.target import target_of
-from trainmedic.ui.present.page import MOST_BYTES
+from trainmedic.ui.present.page import MOST_BYTES, Page, PageCause
 
+ROOT = Path(__file__).parent.parent.parent
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 UNSCALE = "Traceback (most recent call last):\nValueError: Attempting to unscale FP16 gradients.\n"
 HEALTHY = "".join(
@@ -261,7 +265,11 @@ def test_a_program_that_is_missing_fails_or_hangs_says_nothing(monkeypatch: pyte
 
 
 def test_a_bundle_holds_what_was_found_without_secrets_and_can_be_asked_about(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    knowledge_folder: Path,
+    knowledge_loaded: None,
 ) -> None:
     folder = run_folder(tmp_path / "run", {**RUNS["trainer"], "train.log": f"token: {TOKEN}\n{UNSCALE}"})
     (folder / "nohup.out").write_bytes(os.urandom(5000))
@@ -273,6 +281,10 @@ def test_a_bundle_holds_what_was_found_without_secrets_and_can_be_asked_about(
     assert "nohup.out" not in files
     assert files["sft.sh"] == KTO_SINGLE.encode()
     assert TOKEN.encode() not in b"".join(map(bytes, files.values()))  # type: ignore[arg-type]
+    capsys.readouterr()
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(knowledge_folder))
+    assert main(["ask", "--bundle", str(archive)]) == 0
+    assert "--vanilla_loss" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"x" * 100])
@@ -282,15 +294,18 @@ def test_what_is_no_bundle_is_refused(content: bytes) -> None:
 
 
 def test_an_archive_of_somebody_else_is_no_bundle(tmp_path: Path) -> None:
-    import io
-    import zipfile
-
     for manifest in ("{}", "[]", "no JSON"):
         stream = io.BytesIO()
         with zipfile.ZipFile(stream, "w") as archive:
             archive.writestr(MANIFEST, manifest)
         with pytest.raises(InvalidRequest):
             read_bundle(stream.getvalue())
+
+
+def test_the_page_for_agents_is_described_field_by_field() -> None:
+    described = (ROOT / "docs" / "connect" / "agents.md").read_text(encoding="utf-8")
+    names = [field.name for kind in (Page, PageCause) for field in fields(kind)]
+    assert [name for name in names if f"`{name}`" not in described and name != "language"] == []
 
 
 def test_the_skill_file_is_written_for_the_agents_that_are_there(

@@ -27,6 +27,7 @@ ROLES = (
     ("accelerate_config.yaml", "engine"),
     ("configs/qwen_lora_sft.yaml", "config"),
     ("slurm-12.out", "log"),
+    ("nemo_log_globalrank-3_localrank-3.txt", "rank"),
     ("nohup.out", "log"),
     ("job.sbatch", "script"),
     ("pip-list.txt", "packages"),
@@ -114,6 +115,7 @@ def test_the_command_names_the_folders_of_its_output(words: list[str], folders: 
     [
         ({"program": "train.py", "args": ["--lr", "1 e"]}, "python train.py --lr '1 e'\n"),
         ({"program": "train.py", "args": [1]}, "python train.py\n"),
+        ({"command": "python train.py --lr 1"}, "python train.py --lr 1\n"),
         ({"args": []}, ""),
         ([], ""),
         ("[" * 5000, ""),

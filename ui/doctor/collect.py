@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,22 +61,6 @@ class Collected:
 
 
 Collector = Callable[[Target, Reading], Iterable[Found]]
-
-
-def collect(target: Target, seconds: float = SECONDS) -> Collected:
-    """Everything within the bounds. A source that fails leaves the others."""
-    reading, found = Reading.within(seconds), list[Found]()
-    for collector in COLLECTORS:
-        with suppress(OSError):
-            found += collector(target, reading)
-    return Collected(
-        target=target,
-        found=tuple(found),
-        unread=tuple(dict.fromkeys(reading.refused)),
-        missing=run_folder.missing_kinds(item.role for item in found),
-        links=reading.links,
-        cut_short=reading.cut_short,
-    )
 
 
 def of_process(target: Target, reading: Reading) -> Iterator[Found]:
@@ -150,6 +134,22 @@ def of_devices(target: Target, reading: Reading) -> Iterator[Found]:
 
 COLLECTORS: tuple[Collector, ...] = (of_process, of_job, of_folders, of_packages, of_devices)
 """In the order in which they may spend the budget."""
+
+
+def collect(target: Target, seconds: float = SECONDS, collectors: Sequence[Collector] = COLLECTORS) -> Collected:
+    """Everything within the bounds. A source that fails leaves the others."""
+    reading, found = Reading.within(seconds), list[Found]()
+    for collector in collectors:
+        with suppress(OSError):
+            found += collector(target, reading)
+    return Collected(
+        target=target,
+        found=tuple(found),
+        unread=tuple(dict.fromkeys(reading.refused)),
+        missing=run_folder.missing_kinds(item.role for item in found),
+        links=reading.links,
+        cut_short=reading.cut_short,
+    )
 
 
 def _file(role: str, path: Path, name: str, reading: Reading) -> Iterator[Found]:
