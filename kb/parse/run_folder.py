@@ -169,7 +169,7 @@ def missing_kinds(roles_read: Iterable[str]) -> tuple[str, ...]:
 
 _NEEDED: Mapping[str, Sequence[str]] = {
     "command": ("command", "script", "tracked_command", "hydra"),
-    "config": ("config", "hydra", "arguments", "tracked_config", "command", "script", "tracked_command"),
+    "config": ("config", "resolved", "hydra", "arguments", "tracked_config", "command", "script", "tracked_command"),
     "log": ("log", "rank", "rank_error", "tracked_output", "history", "state"),
     "versions": ("installed", "packages", "tracked_packages"),
 }

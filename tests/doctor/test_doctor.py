@@ -48,6 +48,11 @@ RUNS: dict[str, dict[str, str]] = {
         "logs/none_x/attempt_0/1/stderr.log": UNSCALE,
         "logs/none_x/attempt_0/1/error.json": json.dumps({"message": {"extraInfo": {"py_callstack": UNSCALE}}}),
     },
+    "named": {
+        "run.sh": "llamafactory-cli train configs/dpo.yaml\n",
+        "configs/dpo.yaml": "stage: dpo\n",
+        "configs/newer_sft.yaml": "stage: sft\n",
+    },
     "hydra": {
         "outputs/2026-01-02/.hydra/config.yaml": "algorithm:\n  adv_estimator: grpo\ndata:\n  train_batch_size: 8\n"
         "actor_rollout_ref:\n  actor:\n    ppo_mini_batch_size: 16\n",
@@ -70,6 +75,7 @@ READ = {
         "logs/none_x/attempt_0/1/stderr.log",
         "logs/none_x/attempt_0/1/error.json.log",
     },
+    "named": {"run.sh", "configs/dpo.yaml"},
     "hydra": {"outputs/2026-01-02/.hydra/config.yaml", "outputs/2026-01-02/main_ppo.log"},
     "tracked": {
         "wandb/run-1/files/wandb-metadata.json.sh",

@@ -26,6 +26,7 @@ ROLES = (
     ("ds_config_z3.json", "engine"),
     ("accelerate_config.yaml", "engine"),
     ("configs/qwen_lora_sft.yaml", "config"),
+    ("out/args.json", "resolved"),
     ("slurm-12.out", "log"),
     ("nemo_log_globalrank-3_localrank-3.txt", "rank"),
     ("nohup.out", "log"),

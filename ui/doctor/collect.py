@@ -78,26 +78,45 @@ def of_process(target: Target, reading: Reading) -> Iterator[Found]:
 
 
 def of_job(target: Target, reading: Reading) -> Iterator[Found]:
-    """The script and the output of a job."""
-    for path in target.files:
-        yield from _file("script" if path == target.files[0] else "log", path, _named(path, target), reading)
+    """The script of a job with the files that it names, and its output."""
+    for number, path in enumerate(target.files):
+        if number:
+            yield from _file("log", path, _named(path, target), reading)
+        else:
+            yield from _script(path, target, reading)
 
 
 def of_folders(target: Target, reading: Reading) -> Iterator[Found]:
-    """What the run's folders hold of its newest run."""
+    """What the run's folders hold of its newest run. A configuration counts if no command names another one."""
+    named = target.process is not None
     for folder in (target.folder, *target.beside):
         choice = run_folder.chosen(reading.entries(folder))
         ranks = {entry.path: reading.end(folder / entry.path, _TAIL) for role, entry in choice if role.name == "rank"}
         telling = run_folder.telling_ranks(ranks)
         for role, entry in choice:
-            if role.name == "rank" and entry.path not in telling:
-                continue
+            path = folder / entry.path
             if role.name == "history" and entry.size > LARGEST_HISTORY:
                 reading.refused.append(entry.path)
-                continue
-            for found in _file(role.name, folder / entry.path, _named(folder / entry.path, target), reading):
-                if role.name != "script" or (target.process is None and has_command(str(_text(found.attachment)))):
-                    yield found
+            elif role.name == "script" and target.process is None:
+                found = tuple(_script(path, target, reading))
+                named |= len(found) > 1
+                yield from found
+            elif not (named and role.name in ("script", "config")) and (role.name != "rank" or entry.path in telling):
+                yield from _file(role.name, path, _named(path, target), reading)
+
+
+def _script(path: Path, target: Target, reading: Reading) -> Iterator[Found]:
+    """A script that launches something, with the files below the run's folder that it names."""
+    for found in _file("script", path, _named(path, target), reading):
+        text = _text(found.attachment)
+        if not has_command(text):
+            return
+        yield found
+        for folder in dict.fromkeys((path.parent, target.folder)):
+            for name in files_of_command(text.split(), folder):
+                file = Path(name).resolve()
+                if file.is_relative_to(target.folder):
+                    yield from _file("config", file, _named(file, target), reading)
 
 
 def of_packages(target: Target, reading: Reading) -> Iterator[Found]:

@@ -17,7 +17,7 @@ from trainmedic.kb.parse.text.compressed import head_and_tail
 MOST_FILES, MOST_BYTES = 40, 8 * 1024 * 1024
 MOST_ENTRIES, MOST_DEPTH = 20_000, 6
 MOST_OF_ONE = 1024 * 1024
-WHOLE = 256 * 1024 * 1024
+WHOLE = 64 * 1024 * 1024
 """Of a larger file only the end is read, whose lines count from there: its lines alone would take seconds to count."""
 _PIECE = 1024 * 1024
 _LEFT_OUT = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "env"})

@@ -29,7 +29,6 @@ class Target:
     beside: tuple[Path, ...] = ()
     process: Process | None = None
     files: tuple[Path, ...] = ()
-    job: str = ""
 
 
 def target_of(word: str) -> Target:
@@ -64,7 +63,7 @@ def _of_job(number: str) -> Target:
         )
     files = tuple(Path(fields[name]) for name in ("Command", "StdOut", "StdErr") if name in fields)
     files = tuple(dict.fromkeys(file for file in files if file.is_file()))
-    return Target(folder=Path(fields["WorkDir"]), words=("job", number), files=files, job=told)
+    return Target(folder=Path(fields["WorkDir"]), words=("job", number), files=files)
 
 
 def job_fields(told: str) -> Mapping[str, str]:
