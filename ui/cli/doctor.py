@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         write(options.bundle, bundle_of(collected))
     answer, checks_only = _answer(options, collected)
     shown = page(collected, answer, checks_only=checks_only)
-    sys.stdout.write(to_json(shown, indent=2) + "\n" if options.json else text(shown))
+    sys.stdout.write(to_json(shown) + "\n" if options.json else text(shown))
     found = answer.verdict != "no_fault" and (is_failing(answer.signals) or shown.causes or shown.messages)
     return FINDINGS if found else CLEAN
 

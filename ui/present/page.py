@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from trainmedic.kb.error_messages.tables import LOGGED
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import FindingView
+from trainmedic.kb.serialization import to_json
 from trainmedic.service.answer.schema import Answer, CauseView, DefectView, DifferentialNode, Language, Verdict
 from trainmedic.ui.present.messages import messages
 
@@ -96,9 +97,14 @@ def page_of(answer: Answer, read: Lines = (), not_found: Lines = (), notices: Li
 def fitted(page: Page) -> Page:
     """The page within `MOST_BYTES`: it gives up what is least needed first."""
     for give_up in _SACRIFICES:
-        while len(text(page).encode()) > MOST_BYTES and (less := give_up(page)) != page:
+        while _size(page) > MOST_BYTES and (less := give_up(page)) != page:
             page = replace(less, shortened=True)
     return page
+
+
+def _size(page: Page) -> int:
+    """Bytes of whichever is longer, its text or its JSON."""
+    return max(len(written.encode()) for written in (text(page), to_json(page)))
 
 
 def text(page: Page) -> str:
