@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -241,6 +242,23 @@ def test_the_program_that_python_runs_is_the_command() -> None:
     assert here is not None
     assert here.command
     assert process(2**30) is None
+
+
+def test_of_a_rank_the_launcher_above_it_is_the_command(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import time; print(1, flush=True); time.sleep(60)\n", encoding="utf-8")
+    start = "import subprocess, sys; subprocess.run([sys.executable, '-u', *sys.argv[1:]])"
+    (tmp_path / "torchrun").write_text(start, encoding="utf-8")
+    command = [sys.executable, "torchrun", "train.py", "--bf16", "True"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, process_group=0) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == b"1\n"
+        try:
+            (rank,) = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text(encoding="utf-8").split()
+            launcher = target_of(rank).process
+        finally:
+            os.killpg(started.pid, signal.SIGKILL)
+    assert launcher is not None
+    assert (launcher.pid, launcher.command) == (started.pid, "torchrun train.py --bf16 True")
 
 
 SCONTROL = "JobId=7 JobName=x\n   Command={0}/job.sbatch\n   WorkDir={0}\n   StdErr={0}/err\n   StdOut={0}/out.txt\n"

@@ -2,7 +2,8 @@
 
 RUN is the run's folder (default: this one), the number of one of its processes, or job:NUMBER of Slurm. The answer is
 one page: cause, evidence, patch, what does not help, what was not found. Only files below the folder, and those that
-the process or the job names, are read, for five seconds at most; nothing is changed or sent.
+the process or the job names, are read, for five seconds at most. Nothing is changed, and nothing sent but, masked, to
+the language model that you configured.
 
 Examples: trainmedic doctor outputs/sft; trainmedic doctor 12345 --symptom "loss stays at 0"
           trainmedic doctor --bundle out.zip    what was found, secrets masked, to send to somebody
