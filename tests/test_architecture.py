@@ -112,6 +112,7 @@ READS_ENVIRONMENT = {
     "ui/cli/__init__.py",
     "ui/doctor/start.py",
     "ui/cli/_input.py",
+    "ui/plain_settings.py",
     "ui/releases.py",
     "ui/tracing.py",
     "ui/watch/launch.py",

@@ -41,7 +41,7 @@ NOT_SHIPPED = ("kb/data/",)
 """What the wheel of trainmedic-data holds."""
 DATA = "kb/data"
 INDEX = f"{DATA}/trainmedic_data/index"
-MAX_WHEEL_MB = 12
+MAX_WHEEL_MB = 7.5
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 Expected: TypeAlias = dict[tuple[str, ...], tuple[int, str]]

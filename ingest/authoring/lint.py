@@ -80,6 +80,8 @@ def links(rules: RuleSet, cases: CaseSet, team: Collection[str] = ()) -> Iterato
     cases_by_id = {case.id: case for case in cases.cases}
     for rule in rules.rules:
         for case_id in rule.cases:
+            if case_id == rule.id:  # it names none: the page is the cause
+                continue
             if case_id not in cases_by_id:
                 yield rule.page.problem(
                     f"cases: there is no case {case_id!r}{suggestion(case_id, cases_by_id)}", "cases"

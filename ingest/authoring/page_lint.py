@@ -58,7 +58,6 @@ NEEDED: Mapping[str, tuple[tuple[str, str], ...]] = {
     "mechanism": (("explains", "name at least one observation that speaks for it"), ("sources", "name at least one")),
     "rule": (
         ("since", "give the first version with this rule"),
-        ("cases", "name the case that justifies the rule"),
         ("sources", "name where the rule comes from"),
     ),
 }

@@ -10,8 +10,12 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 
+from trainmedic.kb.data_files import Texts, write_texts
 from trainmedic.kb.error_messages import packages
+from trainmedic.kb.error_messages.index import REST, REST_BLOCK, SAID, shipped_tables
+from trainmedic.kb.error_messages.tables import BETWEEN
 from trainmedic.kb.frameworks.book import Entry, book_of, text_of
+from trainmedic.kb.frameworks.tables import HELP, OPTIONS, Table
 from trainmedic.kb.sources.changes import OptionChanges
 from trainmedic.kb.sources.help import help_texts
 from trainmedic.kb.sources.messages import with_release
@@ -36,7 +40,7 @@ def with_options(text: str, known: tuple[str, Read], releases: Sequence[tuple[st
     Not all that the catalogue has of a release need be read of it: some of that stands in files that are not installed.
     An option that is read of neither of two releases stays as it is.
     """
-    book = book_of(text)
+    book = book_of(Table(text))
     version, old = known
     stored = book.releases[version]
     for version, new in releases:
@@ -62,27 +66,26 @@ def _part(entry: Entry, part: str) -> object:
 
 def write_options(framework: str, text: str, tree: SourceTree, knowledge: Path = KNOWLEDGE) -> None:
     """Replace a catalogue, and what is said of its options by what a release says if texts of it are committed."""
-    folder = knowledge / "frameworks" / framework
-    (folder / "options.json").write_text(text, encoding="utf-8")
-    path = folder / "help.json"
-    if not path.exists():
+    _put(knowledge / OPTIONS, framework, text)
+    if framework not in Texts(knowledge / HELP):
         return
-    releases = book_of(text).releases.values()
-    names = {name for options in releases for name in options}
-    owners = {owner for options in releases for entry in options.values() for owner in entry["in"]}
-    texts = help_texts(tree, names, owners)
-    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(texts[name], ensure_ascii=False)}" for name in texts)
-    content = f'{{"release": {json.dumps(tree.version)}, "options": {{\n{lines}\n}}}}\n'
-    path.write_text(content, encoding="utf-8")
+    known = Table(text)
+    texts = help_texts(tree, known.names, {owner for group in known.owner_sets for owner in group})
+    _put(knowledge / HELP, framework, json.dumps({"release": tree.version, "options": texts}, ensure_ascii=False))
+
+
+def _put(path: Path, name: str, text: str) -> None:
+    write_texts(path, {**Texts(path), name: text})
 
 
 def add_messages(tree: SourceTree, knowledge: Path = KNOWLEDGE) -> None:
     """Add the messages of a release that is newer than all that were read. Raises `InvalidRequest` otherwise."""
-    path = knowledge / "error_messages" / "data" / f"{tree.package}.json"
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    text = with_release(before, tree, packages.package(tree.package))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    said, rest = (dict(Texts(knowledge / name)) for name in (SAID, REST))
+    known = next((each for each in shipped_tables(said, rest) if each.package == tree.package), None)
+    text = with_release(known, tree, packages.package(tree.package))
+    said[tree.package], rest[tree.package] = text.split(BETWEEN)
+    write_texts(knowledge / SAID, said)
+    write_texts(knowledge / REST, rest, REST_BLOCK)
 
 
 def add_side(name: str, framework: str, entries: Mapping[str, Any], knowledge: Path = KNOWLEDGE) -> None:

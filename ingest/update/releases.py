@@ -9,8 +9,7 @@ from pathlib import Path
 from trainmedic.ingest.update.history import PACKAGES, History
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.error_messages import packages
-from trainmedic.kb.error_messages.index import FOLDER
-from trainmedic.kb.error_messages.tables import MessageTable
+from trainmedic.kb.error_messages.index import load_index
 from trainmedic.kb.errors import InvalidRequest, NotFound
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.tables import table
@@ -65,8 +64,7 @@ def newest_read(package: str) -> str:
 
 def indexed(package: str) -> Sequence[str]:
     """The releases whose messages are committed, lowest first."""
-    path = FOLDER / f"{package}.json"
-    return MessageTable(lambda: path.read_text(encoding="utf-8")).releases if path.is_file() else ()
+    return next((known.releases for known in load_index().tables if known.package == package), ())
 
 
 class Published:

@@ -100,13 +100,15 @@ class Facts:
         return _unknown(f"{name} is not given", f"setting:{name}")
 
     def written(self, name: str) -> Fact:
-        """Whether the user wrote this canonical setting; unknown without a configuration, or with a cut one.
+        """Whether the user wrote or said this canonical setting; unknown without a configuration, or with a cut one.
 
         Also unknown where nothing was read of the release: a rule that asks what is left out means its default.
         """
         setting = self.run.settings.get(name)
-        if setting is not None and setting.option is not None:
-            return Fact(value=True, spans=(setting.option.span,), seen=f"{name} is written", user_provided=True)
+        if setting is not None and not setting.is_default:
+            place = setting.option.span if setting.option is not None else setting.span
+            spans = () if place is None else (place,)
+            return Fact(value=True, spans=spans, seen=f"{name} is written", user_provided=True)
         if setting is None and self.unread:
             return _unknown(f"{name} is not written, and its default is not known", f"setting:{name}")
         return self._absent(False, f"{name} is not written", f"setting:{name}")
@@ -370,6 +372,13 @@ class Facts:
             return _unknown(f"no line with {texts[0]!r}", "log")
         return Fact(value=True, spans=(span,), seen=f"the log says {span.text!r}", user_provided=True)
 
+    def code(self, flaw: str) -> Fact:
+        """Whether pasted training code shows this fault (`kb.parse.code.flaws`). Never unknown."""
+        spans = next((found.spans for found in self.evidence.flaws if found.name == flaw), None)
+        if spans is None:
+            return Fact(value=False, seen=f"no code with {flaw}")
+        return Fact(value=True, spans=spans, seen=f"the code has {flaw}", user_provided=True)
+
     def oom_in(self, *places: str) -> Fact:
         """Whether accelerator memory ran out at one of these `memory_places`; false if it did at another place only."""
         trace = self._out_of_memory(places)
@@ -461,7 +470,19 @@ FACTS: Mapping[str, Callable[..., Fact]] = {
     name: getattr(Facts, name)
     for name in (
         *("name", "written", "default_used", "option", "has_option", "option_has_value", "option_origin"),
-        *("version", "version_of", "pinned", "signal", "seen", "stated", "onset", "said", "traceback", "log_says"),
+        *(
+            "version",
+            "version_of",
+            "pinned",
+            "signal",
+            "seen",
+            "stated",
+            "onset",
+            "said",
+            "traceback",
+            "log_says",
+            "code",
+        ),
         *("metric", "metric_first", "metric_max", "metric_min", "metric_abs_max", "has_metric", "all_finite"),
         *("oom_in", "oom_size", "oom_frame", "card_below", "card_name"),
     )

@@ -80,6 +80,10 @@ def _place(text: str, words: Vocabulary) -> str | None:
     return None if text in PLACES else f"{text!r} is no place; there are {', '.join(PLACES)}"
 
 
+def _flaw(text: str, words: Vocabulary) -> str | None:
+    return None if not words.flaws or text in words.flaws else f"{text!r} is no check of training code"
+
+
 _METRICS = ("metric", "metric_first", "metric_max", "metric_min", "metric_abs_max", "has_metric")
 _OPTIONS = ("option", "has_option", "option_has_value", "option_origin")
 FACT_CALLS: Mapping[str, FactCall] = {
@@ -93,6 +97,7 @@ FACT_CALLS: Mapping[str, FactCall] = {
     **dict.fromkeys(("written", "default_used"), FactCall(1, 1, (_setting,))),
     **dict.fromkeys(_OPTIONS, FactCall(1, 2, (_word,))),
     "log_says": FactCall(1, 16, (_line,)),
+    "code": FactCall(1, 1, (_flaw,)),
     **dict.fromkeys(("oom_in", "oom_size", "oom_frame"), FactCall(1, 8, (_place,))),
     "card_below": FactCall(1, 1, (_number,), numbers=True),
     "card_name": FactCall(0, 1, (_word,)),

@@ -101,6 +101,7 @@ def _marks(facts: Facts) -> Iterator[str]:
     yield from (f"signal:{signal.kind}" for signal in evidence.signals)
     yield from (f"metric:{name}" for row in evidence.rows for name in row.metrics)
     yield from (f"said:{concept}" for concept in facts.concepts)
+    yield from (f"code:{flaw.name}" for flaw in evidence.flaws)
     if run.regions:
         yield from ("name:entry", "name:launcher")
     if evidence.rows:
@@ -123,6 +124,8 @@ def _marks_of(key: Key) -> Iterator[str]:
         yield from ("rows:" if name.endswith("*") else f"metric:{name}" for name in arguments)
     elif kind == "said":
         yield from (f"said:{concept}" for concept in arguments)
+    elif kind == "code":
+        yield f"code:{arguments[0]}"
     elif kind in _OF_TRACEBACK:
         yield "traceback:"
     elif kind == "log_says":

@@ -8,18 +8,20 @@ from functools import cache
 
 from trainmedic.kb.engine.facts import WORDS
 from trainmedic.kb.frameworks.canonical import SETTINGS
+from trainmedic.kb.parse.code.flaws import CHECKS
 from trainmedic.kb.parse.logs.signal_kinds import KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
     """``names``: canonical settings and the other facts of a run; ``signals``: their kinds; ``concepts``: the
-    glossary's. Empty signals and concepts are not checked."""
+    glossary's; ``flaws``: checks of training code. Empty ones but names and settings are not checked."""
 
     names: Collection[str]
     settings: Collection[str]
     signals: Collection[str] = ()
     concepts: Collection[str] = ()
+    flaws: Collection[str] = ()
 
 
 NO_WORDS = Vocabulary(names=(), settings=())
@@ -27,4 +29,9 @@ NO_WORDS = Vocabulary(names=(), settings=())
 
 @cache
 def vocabulary() -> Vocabulary:
-    return Vocabulary(names=frozenset((*SETTINGS, *WORDS)), settings=frozenset(SETTINGS), signals=frozenset(KINDS))
+    return Vocabulary(
+        names=frozenset((*SETTINGS, *WORDS)),
+        settings=frozenset(SETTINGS),
+        signals=frozenset(KINDS),
+        flaws=frozenset(CHECKS),
+    )

@@ -10,6 +10,7 @@ from trainmedic.kb.error_messages.advice import Advice, AdviceBook, load_advice
 from trainmedic.kb.error_messages.index import MOST_LINES, MessageIndex, Occurrence, load_index, read_index
 from trainmedic.kb.error_messages.packages import names, package
 from trainmedic.kb.error_messages.tables import LOGGED, Entry, Place
+from trainmedic.kb.error_messages.template import skeleton
 from trainmedic.kb.model.evidence import Evidence, Traceback
 from trainmedic.kb.model.place import Source, Span
 from trainmedic.kb.model.run import RunConfig
@@ -61,7 +62,6 @@ def explain(
     """
     releases = tuple(_of_releases(evidence))
     indexes = (*releases, index or load_index())
-    advice = advice or load_advice()
     sources = evidence.sources or (Source(name=None, text=evidence.question, byte_count=0),)
     if question and question != evidence.question:
         sources = (*sources, Source(name=None, text=question, byte_count=len(question)))
@@ -72,7 +72,7 @@ def explain(
         for found, lines in _occurrences(text, each)
     ]
     occurrences.sort(key=lambda pair: pair[1].order)
-    matches = [_match(group, evidence, advice) for group in _groups(occurrences)]
+    matches = [_match(group, evidence, advice or load_advice()) for group in _groups(occurrences)]
     matches += _by_line(releases, matches, evidence)
     unique: dict[tuple[str, str], MessageMatch] = {}
     for match in matches:
@@ -82,15 +82,22 @@ def explain(
 
 
 def _of_releases(evidence: Evidence) -> Iterator[MessageIndex]:
-    """The messages of the releases in use: of the packages in tracebacks and of the framework that runs."""
     frames = tuple(dict.fromkeys(frame for each in evidence.tracebacks for frame in each.frames))
-    folders = {folder for frame in frames for folder in frame.replace("\\", "/").split("/")[:-1]}
-    for name in names():
-        version, framework = _version(name, evidence), evidence.run.framework
-        runs = framework is not None and framework.value == name
-        found = read_index(name, version, frames) if version and (runs or package(name).module in folders) else None
+    for name, version in releases_in_use(evidence):
+        found = read_index(name, version, frames)
         if found is not None:
             yield found
+
+
+def releases_in_use(evidence: Evidence) -> Iterator[tuple[str, str]]:
+    """The releases whose messages may be in the evidence: of the packages in tracebacks and of what runs."""
+    frames = (frame for each in evidence.tracebacks for frame in each.frames)
+    folders = {folder for frame in frames for folder in frame.replace("\\", "/").split("/")[:-1]}
+    framework = evidence.run.framework
+    for name in names():
+        runs = framework is not None and framework.value == name
+        if (version := _version(name, evidence)) and (runs or folders & {*package(name).modules}):
+            yield name, version
 
 
 Line = tuple[int, str]
@@ -218,6 +225,8 @@ def _fit(occurrence: Occurrence, traceback: Traceback | None, evidence: Evidence
         {entry.first, entry.last} != {version},
         -occurrence.literal,
         names().index(entry.package),
+        skeleton(entry.template),
+        entry.kind,
     )
 
 

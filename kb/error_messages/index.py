@@ -12,15 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import accumulate, pairwise
-from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
+from trainmedic.kb.data_files import load_texts
 from trainmedic.kb.error_messages.tables import Entry, MessageTable, Place
 from trainmedic.kb.error_messages.template import split
-from trainmedic.kb.versions import parse_version
 
-FOLDER = Path(__file__).parent / "data"
+SAID, REST = "error_messages/data/said.xz", "error_messages/data/rest.xz"
+"""The shipped tables, each part of them by package. Of the rest one block is read for a message: `REST_BLOCK`."""
+REST_BLOCK = 600_000
 MOST_LINES = 3000
 """Different lines of one text that are searched; of a longer one the beginning and the end."""
 LONGEST_VALUE = 300
@@ -53,50 +54,22 @@ class Occurrence:
     is_whole: bool = True
 
 
-Anchors = Mapping[str, Sequence[int]]
-"""The messages of each anchor, by number of table and message."""
-
-
-def anchors_of(tables: Iterable[MessageTable]) -> Anchors:
-    """The stretches of text by which the messages are looked up."""
-    anchors: dict[str, list[int]] = {}
-    for number, table in enumerate(tables):
-        for code, anchor in enumerate(table.anchors(), number << _SHIFT):
-            if not anchor:
-                continue
-            if "`" in anchor:
-                anchor = " ".join(anchor.replace("`", "").split())
-            anchors.setdefault(anchor.rstrip(_MARKS) or anchor, []).append(code)
-    return anchors
-
-
 class MessageIndex:
-    """The messages of all packages."""
+    """The messages of all packages, by the stretches of text that they are looked up by."""
 
-    def __init__(self, tables: Iterable[MessageTable], anchors: Anchors | None = None) -> None:
-        """``anchors`` are those of the tables, if they are known: then no table is read before one of them is found."""
+    def __init__(self, tables: Iterable[MessageTable]) -> None:
         self.tables = tuple(tables)
-        self.anchors = anchors_of(self.tables) if anchors is None else anchors
-
-    def __len__(self) -> int:
-        return sum(map(len, self.tables))
-
-    def entries(self, package: str = "", terms: Sequence[str] = (), version: str = "") -> Iterator[Entry]:
-        """The messages of a package (empty: of all) that contain every term, and that a release may print."""
-        for table in self.tables:
-            if package not in ("", table.package):
-                continue
-            for number in range(len(table)):
-                text = table.template(number)[0].casefold()
-                if all(term in text for term in terms):
-                    entry = table.entry(number)
-                    if not version or parse_version(version) is None or entry.includes(version) is not False:
-                        yield entry
+        self._anchors: dict[str, list[int]] = {}
+        for number, table in enumerate(self.tables):
+            for code, anchor in enumerate(table.anchors(), number << _SHIFT):
+                if "`" in anchor:
+                    anchor = " ".join(anchor.replace("`", "").split())
+                if anchor:
+                    self._anchors.setdefault(anchor.rstrip(_MARKS) or anchor, []).append(code)
 
     def at(self, line: int, is_file: Callable[[str], bool]) -> tuple[Entry, Place] | None:
         """The message of a line of a file; for indexes of few files."""
-        entries = (table.entry(number) for table in self.tables for number in range(len(table)))
-        pairs = ((entry, place) for entry in entries for place in entry.places)
+        pairs = ((entry, place) for table in self.tables for entry in table for place in entry.places)
         return next((pair for pair in pairs if pair[1].line == line and is_file(pair[1].file)), None)
 
     def find(self, lines: Sequence[str], starts: Sequence[int] = ()) -> list[Occurrence]:
@@ -110,7 +83,7 @@ class MessageIndex:
 
     def _candidates(self, words: Sequence[str]) -> Iterator[tuple[int, int]]:
         """(message, number of the word at which its anchor begins)."""
-        anchors = self.anchors
+        anchors = self._anchors
         count = len(words)
         # A message is quoted without the mark at its end, or with one that it does not have.
         bare = [word.rstrip(_MARKS) or word for word in words]
@@ -345,6 +318,9 @@ def read_index(package: str, version: str, files: Sequence[str]) -> MessageIndex
 @cache
 def load_index() -> MessageIndex:
     """The index of the shipped files."""
-    paths = sorted(FOLDER.glob("*.json"))
-    tables = [MessageTable(partial(path.read_text, encoding="utf-8")) for path in paths]
-    return MessageIndex(tables, anchors_of(tables))
+    return MessageIndex(shipped_tables(load_texts(SAID), load_texts(REST)))
+
+
+def shipped_tables(said: Mapping[str, str], rest: Mapping[str, str]) -> Iterator[MessageTable]:
+    """The table of each package, of which only what it says is read."""
+    return (MessageTable(text, partial(rest.__getitem__, package)) for package, text in said.items())

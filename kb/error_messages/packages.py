@@ -28,9 +28,10 @@ class Package:
         return next((folder for folder in ("src/", "python/") if self.code[0].startswith(folder)), "")
 
     @property
-    def module(self) -> str:
-        """The top module as it is imported."""
-        return self.code[0].removeprefix(self.above).partition("/")[0]
+    def modules(self) -> tuple[str, ...]:
+        """The top modules as they are imported."""
+        tops = (folder.removeprefix(self.above).partition("/")[0] for folder in self.code)
+        return tuple(dict.fromkeys(top for top in tops if top.isidentifier()))
 
     def has(self, path: str) -> bool:
         """Whether the messages of a file are read; ``path`` is the one that it is installed at."""

@@ -1,11 +1,11 @@
-"""Writing option catalogues: one JSON file for each framework, one option on each line.
+"""Writing option catalogues: one text for each framework, one option on each line.
 
-A file is valid JSON, but its line layout is part of the format: line 1 ``{``, line 2 ``"_"`` (the framework's releases
-and interned lists), then one option on each line in name order, then ``}``. The reader (`kb.frameworks.catalogue`)
-splits lines and parses only the requested options, so a check never pays for the whole file.
+Each line is JSON: the first has the framework's releases, interned lists, and the names of its options; the others are
+one option each, in the order of the names. The reader (`kb.frameworks.tables`) parses only the requested options, so a
+check never pays for the whole text.
 
-An option holds ``life`` (first and last release that had it, last null while it is there, ``true`` third where it was
-away in between) and ``runs``: ``[from, to, info]`` over the indices of the catalogued releases it was the same in. Of
+An option is its life (first and last release that had it, last null while it is there, ``true`` third where it was
+away in between) and its runs: ``[from, to, info]`` over the indices of the catalogued releases it was the same in. Of
 all runs but the first ``info`` has what differs from the run before; what it does not have any more is null.
 """
 
@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from trainmedic.kb.frameworks.tables import Table
 from trainmedic.kb.versions import bare, version_key
 
 Entry: TypeAlias = dict[str, Any]
@@ -102,25 +103,22 @@ def _life(book: Book, name: str, version: str, present: bool, newest: str) -> li
 
 
 def text_of(book: Book) -> str:
-    """One framework's file; the same book always gives the same text."""
+    """One framework's text; the same book always gives the same text."""
     versions = ordered(list(book.releases))
     owner_sets: dict[tuple[str, ...], int] = {}
     lines: list[str] = []
     names = sorted({name for options in book.releases.values() for name in options} | set(book.lives))
     for name in names:
-        # The reader finds an option by the text of its line, without decoding JSON.
-        if '"' in name or "\\" in name or "\n" in name:
-            raise ValueError(f"{book.framework}: option name {name!r} cannot be stored")
         runs = _differences(_runs([book.releases[version].get(name) for version in versions], owner_sets))
-        life = book.lives.get(name) or [versions[runs[0][0]], None]
-        lines.append(f'"{name}": {_dump({"life": life, "runs": runs})}')
+        lines.append(_dump([book.lives.get(name) or [versions[runs[0][0]], None], runs]))
     meta = {
         "framework": book.framework,
         "versions": versions,
         "examined": book.examined or versions,
         "owners": list(owner_sets),
+        "names": names,
     }
-    return "{\n" + ",\n".join([f'"_": {_dump(meta)}', *lines]) + "\n}\n"
+    return "\n".join((_dump(meta), *lines))
 
 
 def _runs(entries: Sequence[Entry | None], owner_sets: dict[tuple[str, ...], int]) -> list[list[Any]]:
@@ -149,28 +147,11 @@ def _differences(runs: Iterable[list[Any]]) -> list[list[Any]]:
     return found
 
 
-def whole_runs(runs: Iterable[list[Any]]) -> list[tuple[int, int, dict[str, Any]]]:
-    """The runs of an option, each with all that holds in it."""
-    info: dict[str, Any] = {}
-    found = []
-    for start, stop, changed in runs:
-        info = {key: value for key, value in {**info, **changed}.items() if value is not None}
-        found.append((start, stop, info))
-    return found
-
-
-def book_of(text: str) -> Book:
-    """The book that `text_of` wrote."""
-    document: dict[str, Any] = json.loads(text)
-    meta = document.pop("_")
-    book = Book(framework=meta["framework"], examined=list(meta["examined"]))
-    book.releases = {version: {} for version in meta["versions"]}
-    for name, line in document.items():
-        book.lives[name] = line["life"]
-        for start, stop, info in whole_runs(line["runs"]):
-            entry = {"type": None, "default": None, **info, "in": meta["owners"][info["in"]]}
-            for version in meta["versions"][start : stop + 1]:
-                book.releases[version][name] = entry
+def book_of(known: Table) -> Book:
+    """All that is catalogued of a framework."""
+    book = Book(framework=known.framework, examined=list(known.examined))
+    book.releases = {version: known.options(version) for version in known.versions}
+    book.lives = {name: line["life"] for name in known.names if (line := known.line(name)) is not None}
     return book
 
 

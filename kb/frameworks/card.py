@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from types import MappingProxyType
 
+from trainmedic.kb.data_files import load_texts
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.canonical import name_of
 from trainmedic.kb.frameworks.catalogue import OptionInfo
@@ -16,7 +17,7 @@ from trainmedic.kb.frameworks.horizon import Horizon, Kind, horizon
 from trainmedic.kb.frameworks.mentions import LIBRARIES
 from trainmedic.kb.frameworks.profiles import profiles, select
 from trainmedic.kb.frameworks.settings import specs
-from trainmedic.kb.frameworks.tables import FOLDER, of_tables, read_help, table
+from trainmedic.kb.frameworks.tables import HELP, of_tables, read_help, table
 from trainmedic.kb.model.run import Value, VersionFact
 from trainmedic.kb.versions import bare, version_key
 
@@ -140,11 +141,8 @@ def help_of(framework: str, key: str, owner: str = "") -> str:
 
 @lru_cache(maxsize=32)
 def _help(framework: str) -> Mapping[str, Mapping[str, str]]:
-    try:
-        text = (FOLDER / framework / "help.json").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
-    options: dict[str, dict[str, str]] = json.loads(text)["options"]
+    text = load_texts(HELP).get(framework)
+    options: dict[str, dict[str, str]] = json.loads(text)["options"] if text is not None else {}
     return options
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
-from trainmedic.kb.data_files import load_table
-from trainmedic.kb.frameworks.profiles import FOLDER, INHERITS, profiles
-from trainmedic.kb.frameworks.tables import Table, side, table
+from trainmedic.kb.data_files import load_table, load_texts
+from trainmedic.kb.frameworks.profiles import INHERITS, profiles
+from trainmedic.kb.frameworks.tables import OPTIONS, Table, side, table
 from trainmedic.kb.model.run import RunConfig, VersionFact
 from trainmedic.kb.versions import bare, version_key
 
@@ -117,7 +117,7 @@ def _catalogued() -> Mapping[str, str]:
     return {
         profile.package: name
         for name, profile in profiles().items()
-        if profile.kind != "options" and (FOLDER / name / "options.json").is_file()
+        if profile.kind != "options" and name in load_texts(OPTIONS)
     }
 
 

@@ -1,21 +1,23 @@
-"""The catalogue files, read one line at a time: only the options that are asked for are ever parsed."""
+"""The catalogues, read one line at a time: only the options that are asked for are ever parsed."""
 
 from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping
-from functools import _lru_cache_wrapper, lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import _lru_cache_wrapper, cached_property, lru_cache
 from operator import itemgetter
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeAlias, TypeVar
 
 from packaging.version import Version
 
-from trainmedic.kb.frameworks.book import whole_runs
+from trainmedic.kb.data_files import load_texts
 from trainmedic.kb.versions import version_key
 
-FOLDER = Path(__file__).parent
+OPTIONS, HELP = "frameworks/data/options.xz", "frameworks/data/help.xz"
+"""The catalogues of all frameworks, and what the sources of their newest releases say of options."""
 Cached = TypeVar("Cached", bound="_lru_cache_wrapper[Any]")
 
 
@@ -24,25 +26,24 @@ class Table:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        lines = text.split("\n")
-        head, _, body = lines[1].partition(": ")
-        meta = json.loads(body.rstrip(","))
-        if head != '"_"':
-            raise ValueError("not a catalogue file")
+        head, *lines = text.split("\n")
+        meta = json.loads(head)
         self.framework: str = meta["framework"]
         self.versions: tuple[str, ...] = tuple(meta["versions"])
         self.examined: tuple[str, ...] = tuple(meta["examined"])
         self.owner_sets: tuple[tuple[str, ...], ...] = tuple(tuple(owners) for owners in meta["owners"])
-        self._lines: dict[str, str] = {}
-        for line in lines[2:]:
-            name, found, rest = line.partition('": ')
-            if found:
-                self._lines[name[1:]] = rest
+        self._lines: dict[str, str] = dict(zip(meta["names"], lines, strict=True))
         self._parsed: dict[str, dict[str, Any]] = {}
         self._places = {version: place for place, version in enumerate(self.versions)}
-        self._keys = tuple((version_key(version), version) for version in self.versions)
-        self._examined = tuple(version_key(version) for version in self.examined)
         self._nearest: dict[str, str] = {}
+
+    @cached_property
+    def _keys(self) -> Sequence[tuple[Version, str]]:
+        return tuple((version_key(version), version) for version in self.versions)
+
+    @cached_property
+    def _examined(self) -> Sequence[Version]:
+        return tuple(map(version_key, self.examined))
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -55,9 +56,8 @@ class Table:
             raw = self._lines.get(name)
             if raw is None:
                 return None
-            known = json.loads(raw.rstrip(","))
-            known["runs"] = whole_runs(known["runs"])
-            self._parsed[name] = known
+            life, runs = json.loads(raw)
+            known = self._parsed[name] = {"life": life, "runs": _whole_runs(runs)}
         return known
 
     def info(self, name: str, version: str) -> Mapping[str, Any] | None:
@@ -71,6 +71,15 @@ class Table:
                 options: Mapping[str, Any] = info
                 return options
         return None
+
+    def options(self, version: str) -> dict[str, dict[str, Any]]:
+        """All options at a catalogued release, each with its owners under ``in``."""
+        found = ((name, self.info(name, version)) for name in self.names)
+        return {
+            name: {"type": None, "default": None, **info, "in": list(self.owner_sets[info["in"]])}
+            for name, info in found
+            if info is not None
+        }
 
     def closest(self, name: str, version: str) -> tuple[str, Mapping[str, Any]] | None:
         """The option at the catalogued release nearest to ``version`` that has it; later before earlier ones."""
@@ -140,12 +149,23 @@ class Table:
         return False if after < len(self._examined) and wanted >= self._examined[after] else None
 
 
+def _whole_runs(runs: Iterable[list[Any]]) -> list[tuple[int, int, dict[str, Any]]]:
+    """The runs of an option, each with all that holds in it."""
+    info: dict[str, Any] = {}
+    found = []
+    for start, stop, changed in runs:
+        info = {key: value for key, value in {**info, **changed}.items() if value is not None}
+        found.append((start, stop, info))
+    return found
+
+
 def _padded(version: Version) -> tuple[int, ...]:
     return (*version.release, 0, 0)
 
 
 ReleaseReader: TypeAlias = Callable[[Table, str], str | None]
-"""A catalogue and a release → the text of the catalogue with that release; None if the release cannot be read."""
+"""A catalogue and a release → the text of the catalogue with that release; empty if the release does not tell its
+options, None if it is not at hand now."""
 
 HelpReader: TypeAlias = Callable[[Table, str, str], Mapping[str, str]]
 """A catalogue, a release and an option → what the release says of it by class (empty: all)."""
@@ -160,6 +180,7 @@ class _Catalogues:
         self.describe: HelpReader | None = None
         self.asked: set[tuple[str, str]] = set()
         self.caches: list[Callable[[], None]] = []
+        self.lock = Lock()
 
     def clear(self) -> None:
         for each in self.caches:
@@ -184,17 +205,34 @@ def read_with(reader: ReleaseReader | None, describe: HelpReader | None = None) 
         _CATALOGUES.clear()
 
 
+def is_unread(framework: str, version: str) -> bool:
+    """Whether a release is not catalogued, and there is a reader that has not had it."""
+    known, reader = table(framework), _CATALOGUES.reader
+    asked = (framework, version) in _CATALOGUES.asked
+    return not (reader is None or known is None or asked or len(known.around(version)) == 1)
+
+
 def learn(framework: str, version: str) -> None:
-    """Read a release that is not catalogued if there is a reader and it can. Each is tried once."""
-    asked, known = (framework, version), table(framework)
-    reader = _CATALOGUES.reader
-    if reader is None or known is None or asked in _CATALOGUES.asked or len(known.around(version)) == 1:
+    """Read a release that is unread, if it is at hand."""
+    while is_unread(framework, version):
+        known, reader = table(framework), _CATALOGUES.reader
+        assert known is not None
+        assert reader is not None
+        text = reader(known, version)
+        with _CATALOGUES.lock:
+            if text and table(framework) is not known:
+                continue  # another release was read meanwhile
+            if text is not None:
+                _CATALOGUES.asked.add((framework, version))
+            if text:
+                _CATALOGUES.tables[framework] = Table(text)
+                _CATALOGUES.clear()
         return
-    _CATALOGUES.asked.add(asked)
-    text = reader(known, version)
-    if text is not None:
-        _CATALOGUES.tables[framework] = Table(text)
-        _CATALOGUES.clear()
+
+
+def read_so_far() -> int:
+    """How many releases were read beside the catalogues: what was made of a text before may differ now."""
+    return len(_CATALOGUES.asked)
 
 
 def read_help(framework: str, version: str, key: str) -> Mapping[str, str]:
@@ -211,16 +249,13 @@ def table(framework: str) -> Table | None:
 
 
 def _committed(framework: str) -> Table | None:
-    if not framework or framework.startswith((".", "_")) or "/" in framework or "\\" in framework:
-        return None
-    try:
-        return Table((FOLDER / framework / "options.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
+    text = load_texts(OPTIONS).get(framework)
+    return Table(text) if text is not None else None
 
 
 @lru_cache(maxsize=8)
 def side(name: str) -> Mapping[str, Any]:
     """A side table: ``pins``, ``renames`` or ``dates`` (of the releases, as the package index or the tag has them)."""
-    document: dict[str, Any] = json.loads((FOLDER / "data" / f"_{name}.json").read_text(encoding="utf-8"))
+    path = Path(__file__).parent / "data" / f"_{name}.json"
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return document

@@ -83,11 +83,19 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CodeFlaw:
+    """A fault in pasted training code. ``name`` is one of `kb.parse.code.flaws.CHECKS`; ``spans`` belong together."""
+
+    name: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
     """Something that the user tried: "lowering the lr made no difference", "works with packing off".
 
     ``settings`` are the canonical settings it names, ``concepts`` the ids of glossary concepts. ``helped`` is None if
-    the outcome is not said.
+    the outcome is not said. ``on`` and ``off`` are those of the settings that it switched ("packing off").
     """
 
     text: str
@@ -95,6 +103,8 @@ class Remedy:
     settings: tuple[str, ...] = ()
     concepts: tuple[str, ...] = ()
     helped: bool | None = None
+    on: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +171,7 @@ class Evidence:
     sources: tuple[Source, ...] = ()
     receipt: Receipt = field(default_factory=Receipt)
     calls: tuple[Call, ...] = ()
+    flaws: tuple[CodeFlaw, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     known_good: Mapping[str, VersionFact] = field(default_factory=lambda: MappingProxyType({}))

@@ -14,13 +14,13 @@ from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.mentions import Line, framework_of, framework_of_log
 from trainmedic.kb.language import is_sentence
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.model.evidence import Call, Evidence, InputReceipt, Problem, Receipt, Row, Traceback
+from trainmedic.kb.model.evidence import Call, CodeFlaw, Evidence, InputReceipt, Problem, Receipt, Row, Traceback
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.run import Region, RunConfig, VersionFact
 from trainmedic.kb.parse import runs
 from trainmedic.kb.parse.logs import error_lines, rows, signals, tracebacks
 from trainmedic.kb.parse.readers import argv, dump, lock_files, shell, versions
-from trainmedic.kb.parse.said import device_counts, fragments
+from trainmedic.kb.parse.said import device_counts, fragments, settings
 from trainmedic.kb.parse.source import Limits, Piece, Reading
 from trainmedic.kb.parse.text import completeness
 from trainmedic.kb.parse.text.intake import Loaded, load
@@ -61,6 +61,7 @@ class _Facts:
     logs: tuple[Piece, ...] = ()
     problems: tuple[Problem, ...] = ()
     calls: tuple[Call, ...] = ()
+    flaws: tuple[CodeFlaw, ...] = ()
 
 
 def _joined(parts: Sequence[_Facts]) -> _Facts:
@@ -118,7 +119,7 @@ def _evidence(facts: _Facts, loads: Sequence[Loaded], receipt: Receipt) -> Evide
     words = runs.Words(_words(question, facts.regions), facts.said, printed)
     first, *others = runs.join(facts.units, words, stated)
     stated = _with_inferred(stated, first)
-    first = _with_devices(first, facts)
+    first = _with_said(_with_devices(first, facts), facts)
     return Evidence(
         question=question,
         runs=(first, *others),
@@ -136,6 +137,7 @@ def _evidence(facts: _Facts, loads: Sequence[Loaded], receipt: Receipt) -> Evide
         sources=tuple(loaded.source for loaded in loads),
         receipt=receipt,
         calls=facts.calls,
+        flaws=facts.flaws,
         remedies=tuple(remedy for one in facts.prose for remedy in one.remedies),
         comparisons=tuple(change for one in facts.prose for change in one.comparisons),
         known_good=MappingProxyType(dict(sorted(known_good.items()))),
@@ -203,7 +205,7 @@ def _block(block: Block, *, log: bool) -> Iterator[_Facts]:
         yield from _commands(block)
     elif kind in _READERS:
         reading = _read(kind, piece)
-        yield _Facts(problems=reading.problems, calls=reading.calls)
+        yield _Facts(problems=reading.problems, calls=reading.calls, flaws=reading.flaws)
         yield _unit(block, reading)
     else:
         if log and (reading := dump.read(piece)).options:
@@ -216,7 +218,10 @@ def _block(block: Block, *, log: bool) -> Iterator[_Facts]:
 def _prose(piece: Piece) -> Iterator[_Facts]:
     # A name without an ending is that of an earlier message.
     written = piece.source is not None and (piece.source.lower().endswith(_WRITTEN) or "." not in piece.source)
-    yield _Facts(prose=(_lazy("said.prose").read(piece),), said=tuple(_lines(piece)) if written else ())
+    facts: ProseFacts = _lazy("said.prose").read(piece)
+    if piece.source is not None and not written:
+        facts = replace(facts, settings=())  # what a log or a script prints between its lines, nobody says
+    yield _Facts(prose=(facts,), said=tuple(_lines(piece)) if written else ())
     options = fragments.read(piece)
     for code in fragments.inline_calls(piece):
         reading = _read("python", code)
@@ -378,6 +383,11 @@ def _with_devices(run: RunConfig, found: _Facts) -> RunConfig:
         count for piece in found.logs if "orld" in piece.text for count in device_counts.read(piece, logged=True)
     ]
     return replace(run, settings=MappingProxyType(device_counts.settings(counts, run))) if counts else run
+
+
+def _with_said(run: RunConfig, found: _Facts) -> RunConfig:
+    stated = [one for prose in found.prose for one in prose.settings]
+    return replace(run, settings=MappingProxyType(settings.in_effect(stated, run))) if stated else run
 
 
 def _peak(run: RunConfig) -> float | None:

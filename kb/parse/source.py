@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from trainmedic.kb.model.evidence import Call, Problem
+from trainmedic.kb.model.evidence import Call, CodeFlaw, Problem
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option
 
@@ -156,9 +156,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A reader's result: options in the order written, problems, whether the text is cut off, and Python's calls."""
+    """A reader's result: options in the order written, problems, whether it is cut off; Python's calls and flaws."""
 
     options: tuple[Option, ...] = ()
     problems: tuple[Problem, ...] = ()
     partial: bool = False
     calls: tuple[Call, ...] = ()
+    flaws: tuple[CodeFlaw, ...] = ()

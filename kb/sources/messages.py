@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from trainmedic.kb.error_messages.packages import Package
+from trainmedic.kb.error_messages.tables import MessageTable, Place, Row, table_text
 from trainmedic.kb.error_messages.template import anchors, skeleton
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.sources.statements import Message, messages_of
@@ -67,22 +67,22 @@ def collected(
     return versions, {key: entry for key, entry in entries.items() if not general or _is_general(entry)}
 
 
-def with_release(text: str, tree: SourceTree, about: Package) -> str:
+def with_release(known: MessageTable | None, tree: SourceTree, about: Package) -> str:
     """A package's table with a further release, newer than its others. Raises `InvalidRequest` for one that is not."""
     _, found = collected([tree], about)
-    if not text or about.newest:
+    if known is None or about.newest:
         return table(about, [tree.version], found)
-    content = json.loads(text)
-    versions = content["releases"]
+    versions = known.releases
     if version_key(tree.version) <= version_key(versions[-1]):
         raise InvalidRequest(f"{about.name} is read up to {versions[-1]}", hint="only newer releases are added")
     entries = {}
-    for template, kind, _, _, first, last, *places in content["messages"]:
+    for before in known:
         said = [
-            (content["files"][file], Message(template, content["kinds"][kind], line, content["functions"][name], when))
-            for file, line, name, when in places
+            (place.file, Message(before.template, before.kind, place.line, place.function, place.condition))
+            for place in before.places
         ]
-        entries[skeleton(template), content["kinds"][kind]] = Entry(first, last, said)
+        first, last = versions.index(before.first), versions.index(before.last)
+        entries[skeleton(before.template), before.kind] = Entry(first, last, said)
     for key, entry in found.items():
         first = entries[key].first if key in entries else len(versions)
         entries[key] = Entry(first, len(versions), entry.places)
@@ -120,77 +120,40 @@ def _importance(path: str) -> tuple[bool, int, str]:
 def table(
     about: Package, versions: Sequence[str], entries: dict[tuple[str, str], Entry], *, most_places: int = 1
 ) -> str:
-    """The package's file: a header, then one message a line.
-
-    A message is ``[template, kind, anchor start, anchor length, first release, last release, place, …]``, a place
-    ``[file, line, function, condition]``. Kinds, releases, files and functions are positions in the header's lists.
-    """
+    """The text of a package's table. Messages without an anchor are left out where only one place of each is listed."""
     templates = {key: entry.places[0][1].template for key, entry in entries.items()}
     frequency = Counter(
         template[start:end]
         for template in templates.values()
         for start, end in {(start, end) for start, end, _ in anchors(template, ANCHOR_WORDS)}
     )
-    kinds = sorted({kind for _, kind in entries})
-    kept: list[tuple[tuple[str, str], tuple[int, int]]] = []
-    for key in sorted(entries):
-        anchor = _anchor(templates[key], frequency)
-        if anchor is not None or most_places > 1:
-            kept.append((key, anchor or (0, 0)))
-    places = {key: entries[key].places[:most_places] for key, _ in kept}
-    files = sorted({path for shown in places.values() for path, _ in shown})
-    functions = sorted({message.function for shown in places.values() for _, message in shown})
-    file_number, function_number = ({name: at for at, name in enumerate(listed)} for listed in (files, functions))
-    lines = [
-        [
-            templates[key],
-            kinds.index(key[1]),
-            start,
-            end - start,
-            entries[key].first,
-            entries[key].last,
-            *(
-                [file_number[path], message.line, function_number[message.function], message.condition]
-                for path, message in places[key]
-            ),
-        ]
-        for key, (start, end) in kept
-    ]
-    head = {"package": about.name, "releases": list(versions), "kinds": kinds}
-    return "\n".join(
-        (
-            "{" + ",\n".join(f"{json.dumps(name)}: {_compact(value)}" for name, value in head.items()) + ",",
-            f'"files": {_listed(files)},',
-            f'"functions": {_listed(functions)},',
-            f'"messages": {_listed(lines)}}}\n',
+    rows = [
+        Row(
+            *(templates[key], *_anchor(templates[key], frequency)),
+            *(key[1], entry.first, entry.last),
+            [Place(path, each.line, each.function, each.condition) for path, each in entry.places[:most_places]],
         )
-    )
+        for key, entry in entries.items()
+    ]
+    return table_text(about.name, versions, [row for row in rows if row.words or most_places > 1])
 
 
-def _compact(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _listed(values: Sequence[object]) -> str:
-    return "[\n" + ",\n".join(map(_compact, values)) + "\n]"
-
-
-def _anchor(template: str, frequency: Counter[str]) -> tuple[int, int] | None:
-    """The stretch by which a message is looked up: as many words as possible, early, rare, not at the template's ends
-    (where a quotation mark may touch it); None if there is none."""
+def _anchor(template: str, frequency: Counter[str]) -> tuple[int, int]:
+    """(word at which it begins, words) of the stretch by which a message is looked up, as `Row` has it: as many words
+    as possible, early, rare, not at the template's ends (where a quotation mark may touch it)."""
     options = [
         (start, end, words)
         for start, end, words in anchors(template, ANCHOR_WORDS)
         if words > 1 or end - start >= SHORTEST_ANCHOR
     ]
     if not options:
-        return None
+        return 0, 0
     most = max(words for _, _, words in options)
     start, end, _ = min(
         (option for option in options if option[2] == most),
         key=lambda option: _preference(option[0], option[1], template, frequency),
     )
-    return start, end
+    return template.count(" ", 0, start), -1 if template[end - 1 : end + 1] == "={" else most
 
 
 def _preference(start: int, end: int, template: str, frequency: Counter[str]) -> tuple[int, ...]:

@@ -212,7 +212,7 @@ def _packaged(path: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def _modules() -> Mapping[str, str]:
-    return {packages.package(name).module: name for name in packages.names()}
+    return {module: name for name in packages.names() for module in packages.package(name).modules}
 
 
 @lru_cache(maxsize=4)

@@ -52,7 +52,7 @@ def chunks(
     known = {case.id for case in published}
     pieces = [chunk for case in published for chunk in OF_LEVEL.get(case.level, of_case)(case, embed)]
     for rule in sorted(rules.rules, key=lambda rule: rule.id):
-        rule_cases = tuple(case for case in rule.cases if case in known)
+        rule_cases = tuple(case for case in rule.cases if case in known and case != rule.id)
         if rule_cases:
             pieces.append(of_rule(rule, rule_cases, embed))
     return tuple(pieces)

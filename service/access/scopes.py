@@ -25,6 +25,7 @@ REQUIREMENTS: tuple[tuple[str, str, Requirement], ...] = (
     ("POST", "/v1/ask", "ask"),
     ("POST", "/v1/chat/completions", "ask"),
     ("POST", "/v1/check", "ask"),
+    ("POST", "/v1/effective", "ask"),
     ("POST", "/v1/audit", "ask"),
     ("POST", "/v1/diff", "ask"),
     ("POST", "/v1/messages/explain", "ask"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 
 import pytest
 
@@ -39,7 +38,7 @@ def index_of(**sources: dict[str, str]) -> MessageIndex:
         trees = [tree_of(name, version, "wheel", {path: text.encode()}) for version, text in releases.items()]
         found = collected(trees, about)
         texts.append(table(about, *found))
-    return MessageIndex(MessageTable(partial(str, text)) for text in texts)
+    return MessageIndex(map(MessageTable.of, texts))
 
 
 INDEX = index_of(
@@ -215,7 +214,7 @@ def test_every_advice_is_about_an_indexed_message() -> None:
 
 def literal_texts(name: str) -> list[str]:
     (found,) = (table for table in load_index().tables if table.package == name)
-    return [found.entry(number).literal for number in range(len(found))]
+    return [entry.literal for entry in found]
 
 
 def test_a_log_of_400_lines_is_searched_in_little_time() -> None:

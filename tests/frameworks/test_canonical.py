@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.every_case import every_case
@@ -292,9 +290,9 @@ def test_a_number_of_hundreds_of_digits_stays_text(kind: str) -> None:
     assert normalise(kind, "", "9" * 300) == int("9" * 300)
 
 
-def test_after_warming_a_first_question_reads_no_catalogue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_after_warming_a_first_question_reads_no_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
     warm()
-    monkeypatch.setattr(tables, "FOLDER", tmp_path)
+    monkeypatch.setattr(tables, "load_texts", lambda _: {})
     for framework in FRAMEWORKS:
         canonicalise([option("output_dir", "x")], framework, "sft")
         assert table(framework) is not None

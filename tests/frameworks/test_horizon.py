@@ -9,14 +9,14 @@ import pytest
 from tests.every_case import every_case
 from trainmedic.kb.audit.audit import Doubt
 from trainmedic.kb.audit.audit import audit as defects_of
-from trainmedic.kb.data_files import load_table
+from trainmedic.kb.data_files import load_table, load_texts
 from trainmedic.kb.engine.assumed import Assumed
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.frameworks import catalogue, horizon
 from trainmedic.kb.frameworks.defaults import candidates, defaults
 from trainmedic.kb.frameworks.horizon import Kind, Standing, horizons, standing
 from trainmedic.kb.frameworks.profiles import profiles
-from trainmedic.kb.frameworks.tables import FOLDER, Table, side, table
+from trainmedic.kb.frameworks.tables import OPTIONS, Table, side, table
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.pages.defect import DEFECTS, defect_packages, load_defects
@@ -77,12 +77,11 @@ def test_what_is_inherited_from_a_release_beyond_is_not_stated() -> None:
 
 
 def test_a_release_that_is_read_on_demand_counts_as_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = (FOLDER / "trl" / "options.json").read_text(encoding="utf-8").split("\n")
-    head = json.loads(lines[1].partition(": ")[2].rstrip(","))
+    first, *lines = load_texts(OPTIONS)["trl"].split("\n")
+    head = json.loads(first)
     for name in ("versions", "examined"):
         head[name].append("99.0")
-    lines[1] = f'"_": {json.dumps(head)},'
-    more = Table("\n".join(lines))
+    more = Table("\n".join((json.dumps(head), *lines)))
     monkeypatch.setattr(horizon, "table", {"trl": more}.get)
     newer = fact("trl", "99.0")
     assert standing(newer, Kind.OPTIONS) is Standing.READ

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from trainmedic.kb.data_files import Texts, write_texts
 from trainmedic.kb.frameworks import profiles
+from trainmedic.kb.frameworks.tables import OPTIONS
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -31,14 +33,13 @@ learning_rate = "tw_lr"
 micro_batch = "tw_batch"
 gradient_accumulation = "tw_steps"
 """
-OPTIONS = """{
-"_": {"framework": "tunewell", "versions": ["1.0"], "examined": ["1.0"], "owners": [["sft"]]},
-"tw_batch": {"life": ["1.0", null], "runs": [[0, 0, {"type": "int", "default": 2, "in": 0}]]},
-"tw_lr": {"life": ["1.0", null], "runs": [[0, 0, {"type": "float", "default": 0.0001, "in": 0}]]},
-"tw_recipe": {"life": ["1.0", null], "runs": [[0, 0, {"type": "str", "default": null, "in": 0}]]},
-"tw_steps": {"life": ["1.0", null], "runs": [[0, 0, {"type": "int", "default": 4, "in": 0}]]}
-}
-"""
+CATALOGUE = """\
+{"framework": "tunewell", "versions": ["1.0"], "examined": ["1.0"], "owners": [["sft"]],\
+ "names": ["tw_batch", "tw_lr", "tw_recipe", "tw_steps"]}
+[["1.0", null], [[0, 0, {"type": "int", "default": 2, "in": 0}]]]
+[["1.0", null], [[0, 0, {"type": "float", "default": 0.0001, "in": 0}]]]
+[["1.0", null], [[0, 0, {"type": "str", "default": null, "in": 0}]]]
+[["1.0", null], [[0, 0, {"type": "int", "default": 4, "in": 0}]]]"""
 PROGRAM = """
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import Facts
@@ -74,7 +75,7 @@ def linked(source: Path, target: Path) -> None:
         (target / child.name).symlink_to(child.resolve())
 
 
-def test_a_new_folder_is_a_new_framework(tmp_path: Path) -> None:
+def test_a_new_folder_and_a_catalogue_are_a_new_framework(tmp_path: Path) -> None:
     linked(ROOT / "trainmedic", tmp_path / "trainmedic")
     linked(ROOT / "kb", tmp_path / "trainmedic" / "kb")
     (tmp_path / "trainmedic" / "kb" / "frameworks").unlink()
@@ -82,7 +83,11 @@ def test_a_new_folder_is_a_new_framework(tmp_path: Path) -> None:
     folder = tmp_path / "trainmedic" / "kb" / "frameworks" / "tunewell"
     folder.mkdir()
     (folder / "profile.toml").write_text(PROFILE, encoding="utf-8")
-    (folder / "options.json").write_text(OPTIONS, encoding="utf-8")
+    shipped, known = ROOT / "kb" / OPTIONS, tmp_path / "trainmedic" / "kb" / OPTIONS
+    known.parent.unlink()
+    linked(shipped.parent, known.parent)
+    known.unlink()
+    write_texts(known, {**Texts(shipped), "tunewell": CATALOGUE})
 
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, cwd=tmp_path, check=False,

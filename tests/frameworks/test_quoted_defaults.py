@@ -23,8 +23,8 @@ def catalogue(**defaults: int) -> Table:
     releases = [name[1:].replace("_", ".") for name in defaults]
     head = {"framework": "trl", "versions": releases, "examined": releases, "owners": [["GRPOConfig"]]}
     runs = [[place, place, {"in": 0, "default": value}] for place, value in enumerate(defaults.values())]
-    option = {"life": [releases[0], None], "runs": runs}
-    return Table(f'{{\n"_": {json.dumps(head)},\n"max_completion_length": {json.dumps(option)}\n}}\n')
+    lines = ({**head, "names": ["max_completion_length"]}, [[releases[0], None], runs])
+    return Table("\n".join(map(json.dumps, lines)))
 
 
 @every_case(

@@ -20,9 +20,12 @@ from trainmedic.ingest.update.committed import (
 )
 from trainmedic.ingest.update.difference import drafts
 from trainmedic.ingest.update.quoted import named
+from trainmedic.kb.data_files import Texts, write_texts
+from trainmedic.kb.error_messages.index import REST, SAID, shipped_tables
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.book import Book, Entry, book_of, text_of
+from trainmedic.kb.frameworks.tables import HELP, OPTIONS, Table
 from trainmedic.kb.sources.changes import OptionChanges, Rename, function_changes
 from trainmedic.kb.sources.tree import SourceTree, tree_of
 from trainmedic.ui.cli import USAGE, main
@@ -50,9 +53,8 @@ def test_a_catalogue_keeps_what_is_not_read_of_a_release_and_takes_what_changed(
     )
     old = {**ONE, "gone": {"default": 1, "in": ["A"]}, "unseen": {"default": 0, "in": ["A"]}}
     new = {**ONE, "unseen": {"default": 0, "in": ["A"]}, "fresh": {"default": 2, "in": ["A"]}}
-    found = book_of(
-        with_options(stored, ("1.0", old), [("1.1", new), ("1.2", {**new, "r": {**ONE["r"], "default": 16}})])
-    )
+    newer = [("1.1", new), ("1.2", {**new, "r": {**ONE["r"], "default": 16}})]
+    found = book_of(Table(with_options(stored, ("1.0", old), newer)))
     assert {name: life for name, life in found.lives.items()} == {
         "r": ["1.0", None],
         "gone": ["1.0", "1.0"],
@@ -64,13 +66,12 @@ def test_a_catalogue_keeps_what_is_not_read_of_a_release_and_takes_what_changed(
 
 
 def test_what_a_release_says_of_its_options_replaces_what_was_committed(tmp_path: Path) -> None:
-    folder = tmp_path / "frameworks" / "peft"
-    folder.mkdir(parents=True)
-    (folder / "help.json").write_text("{}")
+    write_texts(tmp_path / OPTIONS, {})
+    write_texts(tmp_path / HELP, {"peft": "{}"})
     said = 'class LoraConfig:\n    r: int = field(default=8, metadata={"help": "Rank of the update."})\n'
     text = book(r={"type": "int", "default": 8, "in": ["LoraConfig"]})
     write_options("peft", text, release("1.0", peft__config=said), knowledge=tmp_path)
-    told = json.loads((folder / "help.json").read_text(encoding="utf-8"))
+    told = json.loads(Texts(tmp_path / HELP)["peft"])
     assert told == {"release": "1.0", "options": {"r": {"": "Rank of the update."}}}
 
 
@@ -78,15 +79,15 @@ def test_a_newer_release_is_added_to_the_messages(tmp_path: Path) -> None:
     stays, goes, comes = (
         f'raise ValueError(f"The adapter {{name}} {word} here.")' for word in ("stays", "goes", "comes")
     )
-    path = tmp_path / "error_messages" / "data" / "peft.json"
+    for name in (SAID, REST):
+        write_texts(tmp_path / name, {})
     add_messages(release("1.0.0", peft__a=f"{stays}\n{goes}"), knowledge=tmp_path)
     add_messages(release("1.1.0", peft__b=f"{stays}\n{comes}"), knowledge=tmp_path)
-    content = json.loads(path.read_text(encoding="utf-8"))
-    assert content["releases"] == ["1.0.0", "1.1.0"]
-    assert {row[0].split()[3]: (row[4], row[5], content["files"][row[6][0]]) for row in content["messages"]} == {
-        "stays": (0, 1, "src/peft/b.py"),
-        "goes": (0, 0, "src/peft/a.py"),
-        "comes": (1, 1, "src/peft/b.py"),
+    (written,) = shipped_tables(Texts(tmp_path / SAID), Texts(tmp_path / REST))
+    assert {(each.template.split()[3], each.first, each.last, each.places[0].file) for each in written} == {
+        ("stays", "1.0.0", "1.1.0", "src/peft/b.py"),
+        ("goes", "1.0.0", "1.0.0", "src/peft/a.py"),
+        ("comes", "1.1.0", "1.1.0", "src/peft/b.py"),
     }
     with pytest.raises(InvalidRequest, match="read up to"):
         add_messages(release("1.0.5"), knowledge=tmp_path)

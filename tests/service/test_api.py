@@ -32,7 +32,7 @@ ANSWER_KEYS = [
     "id", "conversation_id", "verdict", "language", "mode", "model", "answer", "causes", "findings", "citations",
     "missing", "signals", "run", "receipt", "kb_version", "ruleset_version", "notices", "usage", "timings_ms",
     "trace_id", "series", "steps", "sections", "differential", "changes", "defects", "messages", "similar",
-    "sightings", "words_only", "comparison", "horizon",
+    "sightings", "words_only", "comparison", "horizon", "effective",
 ]  # fmt: skip
 CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
 FINDING_KEYS = {

@@ -111,6 +111,19 @@ def test_a_message_is_explained_at_the_release_that_printed_it(derived: Derived,
     assert match.in_version
 
 
+@pytest.mark.parametrize(("package", "path"), [("flash-attn", "hopper/deep.py"), ("deepspeed", "op_builder/deep.py")])
+def test_a_package_is_known_by_each_of_its_modules(derived: Derived, package: str, path: str) -> None:
+    derived.sources.store.add(tree_of(package, UNREAD, "wheel", {path: RAISING.encode()}))
+    (match,) = explain(
+        parse(
+            f"{package}=={UNREAD}\nTraceback (most recent call last):\n"
+            f'  File "/opt/venv/lib/python3.11/site-packages/{path}", line 5, in attach\n'
+            "    raise ValueError(\nValueError: A rank of 9 does not fit the adapters of this test.\n"
+        )
+    )
+    assert (match.entry.package, match.entry.first, match.place.line) == (package, UNREAD, 5)
+
+
 @pytest.mark.parametrize(
     ("line", "raised", "condition"),
     [(4, "ValueError: 17", "rank > most"), (5, "AssertionError", "rank")],

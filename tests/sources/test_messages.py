@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from tests.every_case import every_case
 from trainmedic.kb.error_messages.packages import Package, package
+from trainmedic.kb.error_messages.tables import MessageTable, Place
 from trainmedic.kb.sources.messages import collected, table
 from trainmedic.kb.sources.statements import Message, messages_of
 from trainmedic.kb.sources.tree import SourceTree, tree_of
@@ -167,11 +166,10 @@ def test_a_message_has_the_range_of_releases_that_have_it_and_the_place_of_the_l
     versions, entries = collected(
         [release("0.1", a=raising), release("0.2", a=later), release("0.3", a="pass", b="pass")], TRL
     )
-    content = json.loads(table(TRL, versions, entries))
-    ((template, _, start, length, first, last, place),) = content["messages"]
-    assert [content["releases"][number] for number in (first, last)] == ["0.1", "0.2"]
-    assert (content["files"][place[0]], place[1]) == ("trl/a.py", 3)
-    assert template[start : start + length] in template
+    written = MessageTable.of(table(TRL, versions, entries))
+    (entry,) = written
+    assert (entry.first, entry.last, entry.is_oldest, entry.is_newest) == ("0.1", "0.2", True, False)
+    assert entry.places == (Place("trl/a.py", 3, "", ""),)
 
 
 def test_tests_and_other_folders_are_left_out() -> None:
@@ -198,9 +196,9 @@ def test_what_copies_of_a_model_say_with_their_own_names_is_one_message() -> Non
 
 def test_a_name_before_its_value_can_be_looked_up() -> None:
     source = 'assert n == len(scores), f"{key}: {len(values)=}, {len(scores)=}"'
-    content = json.loads(table(TRL, *collected([release("0.1", a=source)], TRL)))
-    ((template, _, start, length, *_),) = content["messages"]
-    assert template[start : start + length] == "len(values)="
+    written = MessageTable.of(table(TRL, *collected([release("0.1", a=source)], TRL)))
+    assert written.anchors() == ["len(values)="]
+    assert written.template(0)[1] == len("{key}: ")
 
 
 def test_an_assertion_needs_more_text_than_an_exception() -> None:
@@ -217,6 +215,5 @@ def test_the_anchor_is_rare_and_not_touched_by_a_hole() -> None:
         f'raise ValueError(f"The value of {{x}}the batch size {word} is wrong here")'
         for word in ("one", "two", "three")
     )
-    content = json.loads(table(TRL, *collected([release("0.1", a=source)], TRL)))
-    anchors = [row[0][row[2] : row[2] + row[3]] for row in content["messages"]]
-    assert sorted(anchors) == ["batch size one", "batch size three", "batch size two"]
+    written = MessageTable.of(table(TRL, *collected([release("0.1", a=source)], TRL)))
+    assert written.anchors() == ["batch size one", "batch size two", "batch size three"]

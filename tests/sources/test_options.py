@@ -398,12 +398,9 @@ def test_what_is_written_is_what_is_read() -> None:
     book.add("v0.2.0", {"a": entry(1, "X"), "b": entry(2, "X", "Y")})
     book.add("v0.10.0", {"a": entry(1, "X")})
     text = text_of(book)
-    assert book_of(text) == book
-    assert text_of(book_of(text)) == text
-    assert json.loads(text)["a"] == {
-        "life": ["0.2.0", None],
-        "runs": [[0, 1, {"type": "int", "default": 1, "in": 0}]],
-    }
+    assert book_of(Table(text)) == book
+    assert text_of(book_of(Table(text))) == text
+    assert json.loads(text.split("\n")[1]) == [["0.2.0", None], [[0, 1, {"type": "int", "default": 1, "in": 0}]]]
 
 
 def test_another_order_of_owners_is_no_other_default() -> None:
@@ -417,11 +414,11 @@ def test_of_a_further_run_only_what_differs_is_written() -> None:
     book = Book(framework="trl")
     book.add("1.0", {"a": {**entry(1, "X"), "choices": [1, 2]}})
     book.add("1.1", {"a": entry(True, "X")})
-    assert json.loads(text_of(book))["a"]["runs"] == [
+    assert json.loads(text_of(book).split("\n")[1])[1] == [
         [0, 0, {"type": "int", "default": 1, "choices": [1, 2], "in": 0}],
         [1, 1, {"default": True, "choices": None}],
     ]
-    assert book_of(text_of(book)) == book
+    assert book_of(Table(text_of(book))) == book
     assert Table(text_of(book)).info("a", "1.1") == {"type": "int", "default": True, "in": 0}
 
 
@@ -437,13 +434,6 @@ def test_lives_follow_the_releases_that_are_added() -> None:
     assert book.lives["new"] == ["1.1", None]
     book.add("v1.4", {"old": entry(1, "X"), "new": entry(1, "X")})
     assert book.lives["old"] == ["1.0", None, True]
-
-
-def test_a_name_that_would_break_the_line_layout_is_refused() -> None:
-    book = Book(framework="trl")
-    book.add("1.0", {'a"b': entry(1, "X")})
-    with pytest.raises(ValueError, match="cannot be stored"):
-        text_of(book)
 
 
 def test_what_a_hydra_file_builds_on_is_mounted_where_it_says_and_overridden_as_hydra_does() -> None:

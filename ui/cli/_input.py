@@ -11,15 +11,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
-from trainmedic.kb.errors import InvalidSettings, TrainmedicError
+from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.text.compressed import head_and_tail
 from trainmedic.kb.parse.text.intake import decode
+from trainmedic.ui.plain_settings import setting
 
 if TYPE_CHECKING:
     from trainmedic.kb.sources.derived import Derived
-    from trainmedic.kb.sources.library import Library
-    from trainmedic.kb.sources.sources import Sources
 
 MAX_BYTES = 64 * 1024 * 1024
 MOST_FILES = 100
@@ -127,31 +126,13 @@ def folders_of(names: Sequence[str]) -> tuple[Path, ...]:
     return tuple(Path(part) for part in (*names, *configured.split(os.pathsep)) if part)
 
 
-def sources() -> Sources:
-    """The source of packages as the settings ``sources…`` allow, read without the packages of a service."""
-    from trainmedic.kb.data_files import default_data_dir
-    from trainmedic.kb.sources.sources import MODES
-    from trainmedic.ui.releases import sources_in
-
-    mode = setting("sources") or "installed"
-    if mode not in MODES:
-        raise InvalidSettings(f"sources is {mode!r}", hint=f"one of {', '.join(MODES)}")
-    return sources_in(Path(setting("data_dir") or default_data_dir()), MODES[mode])
-
-
-def library_here() -> Library:
-    """What may be looked up in the source of packages."""
-    from trainmedic.kb.sources.library import Library
-
-    return Library(sources())
-
-
 @cache
 def derived() -> Derived:
     """What is derived from the releases at hand."""
     from trainmedic.kb.sources.derived import Derived
+    from trainmedic.ui.releases import sources_here
 
-    return Derived(sources())
+    return Derived(sources_here())
 
 
 def read_releases() -> None:
@@ -164,27 +145,6 @@ def read_releases() -> None:
         lambda known, version, key: derived().help(known, version, key),
     )
     index.read_with(lambda package, version, frames: derived().messages(package, version, frames))
-
-
-def setting(name: str) -> str:
-    """A setting that is no secret, of the environment or of the file; empty without it."""
-    if value := os.environ.get(f"TRAINMEDIC_{name.upper()}"):
-        return value
-    path = Path(os.environ.get("TRAINMEDIC_CONFIG", "trainmedic.toml"))
-    if not path.is_file():
-        return ""
-    import tomllib
-
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidSettings(f"{path} is not TOML: {error}") from error
-    section, _, key = name.partition("_")
-    inner = table.get(section)
-    value = table.get(name, inner.get(key, "") if isinstance(inner, dict) else "")
-    if isinstance(value, dict):
-        return ""
-    return os.pathsep.join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def use_colour() -> bool:

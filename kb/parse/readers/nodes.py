@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
 
-from trainmedic.kb.model.evidence import Call, Problem
+from trainmedic.kb.model.evidence import Call, CodeFlaw, Problem
 from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
 from trainmedic.kb.parse.source import Piece, Reading
 
@@ -159,13 +159,14 @@ class Flattener:
         for flaw in flaws:
             self.problem(*flaw)
 
-    def reading(self, *, partial: bool, calls: Iterable[Call] = ()) -> Reading:
+    def reading(self, *, partial: bool, calls: Iterable[Call] = (), flaws: Iterable[CodeFlaw] = ()) -> Reading:
         """All that was added; ``partial`` if the text holds more."""
         return Reading(
             options=tuple(self.options),
             problems=tuple(self.problems),
             partial=partial or self.full,
             calls=tuple(calls),
+            flaws=tuple(flaws),
         )
 
     def _spent(self) -> bool:

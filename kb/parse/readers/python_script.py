@@ -14,12 +14,14 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Call
+from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import CAST, Origin, Scalar, Value
+from trainmedic.kb.parse.code import flaws
 from trainmedic.kb.parse.readers import casts, loads
 from trainmedic.kb.parse.readers.literal import Scanner
 from trainmedic.kb.parse.readers.nodes import (
@@ -37,6 +39,7 @@ from trainmedic.kb.parse.readers.nodes import (
 )
 from trainmedic.kb.parse.readers.python_repair import MOST_BRACKETS, straightened, survivors
 from trainmedic.kb.parse.source import LineIndex, Piece, Reading
+from trainmedic.kb.parse.text.completeness import elided
 from trainmedic.kb.parse.text.patterns import CONFIG_KEYS
 
 _TOO_LARGE = 10**LONGEST_INTEGER
@@ -80,7 +83,8 @@ def read(piece: Piece) -> Reading:
         program = _Program(tree, source, shift, text, fragment=fragment)
     for scope, entries in program.groups():
         flattener.add(entries, scope)
-    return flattener.reading(partial=program.partial, calls=program.calls(piece))
+    found = () if parsed is None else flaws.read(program.tree, text, program.place(piece), whole=not elided(piece))
+    return flattener.reading(partial=program.partial, calls=program.calls(piece), flaws=found)
 
 
 def _parse(text: str) -> tuple[ast.Module, str, int, bool] | None:
@@ -121,6 +125,7 @@ class _Program:
     """One parsed text: assignments, calls and dicts, as entries with offsets into the user's text."""
 
     def __init__(self, tree: ast.Module, source: str, shift: int, text: str, *, fragment: bool) -> None:
+        self.tree = tree
         self.text = text
         self.shift = shift
         self.fragment = self.partial = fragment
@@ -195,6 +200,14 @@ class _Program:
             ]
             place = piece.span(self.start(node.func), self.end(node.func))
             yield Call(name=name, arguments=flattener.arguments(pairs, name), span=place)
+
+    def place(self, piece: Piece) -> Callable[[ast.expr | ast.stmt], Span]:
+        """The user's span of a node; of a statement with a body, of its first line."""
+
+        def span(node: ast.expr | ast.stmt) -> Span:
+            return piece.span(self.start(node), self.end(node))
+
+        return span
 
     def _called(self, call: ast.Call) -> str | None:
         """The scope of a call whose arguments are configuration, or None."""
@@ -380,10 +393,10 @@ class _Program:
                 result = left // right
         return result is not None, result
 
-    def start(self, node: ast.expr) -> int:
+    def start(self, node: ast.expr | ast.stmt) -> int:
         return self.offset(node.lineno, node.col_offset)
 
-    def end(self, node: ast.expr) -> int:
+    def end(self, node: ast.expr | ast.stmt) -> int:
         return self.offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
 
     def offset(self, line: int, column: int) -> int:

@@ -1,0 +1,264 @@
+"""Before the first step: optimizers of parameters that are no longer the model's, frozen ones, and wrong loaders."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from trainmedic.kb.parse.code.program import (
+    Event,
+    Flaws,
+    Loop,
+    Program,
+    dotted,
+    exclude_each_other,
+    is_backward,
+    is_constant,
+    keyword,
+    last_part,
+    made_by,
+    names_in,
+    targets,
+    words_in,
+)
+
+_REPLACES = frozenset(("from_pretrained", "from_config", "fully_shard", "FSDP", "FullyShardedDataParallel"))
+_NOT_THE_WEIGHTS = frozenset(
+    ("GradScaler", "get_peft_model", "LoraConfig", "initialize", "Accelerator", "load_in_8bit", "load_in_4bit")
+)
+"""Names of what trains other weights than those loaded, or keeps a copy of them in float32."""
+_ADAPTS = frozenset(("get_peft_model", "PeftModel", "inject_adapter_in_model", "add_adapter", "LoRA"))
+
+
+def _owner(call: ast.Call) -> str:
+    """The model whose ``parameters()`` an optimizer is given, directly or filtered."""
+    for part in ast.walk(call):
+        if isinstance(part, ast.Call) and last_part(part.func) in ("parameters", "named_parameters"):
+            return dotted(part.func.value) if isinstance(part.func, ast.Attribute) else ""
+    return ""
+
+
+def _optimizers(program: Program) -> Iterator[tuple[str, Event, ast.Call, list[Event]]]:
+    """(model, assignment, call, what comes later in the same scope), where no later optimizer takes its place."""
+    made = program.optimizers()
+    for name, event, call in made:
+        owner = _owner(call)
+        again = any(other is not event and other.at > event.at and called == name for called, other, _ in made)
+        if owner and not again and not event.guards:
+            later = [each for each in program.events if each.scope == event.scope and each.at > event.at]
+            yield owner, event, call, later
+
+
+def optimizer_before_adapter(program: Program) -> Flaws:
+    """The adapter's parameters come after the optimizer was given its own."""
+    for owner, event, _, later in _optimizers(program):
+        for other in later:
+            on = dotted(other.receiver) if other.tail == "add_adapter" else _first_argument(other)
+            if other.tail in _ADAPTS and on == owner:
+                yield event.node, other.node
+                break
+
+
+def optimizer_before_new_parameters(program: Program) -> Flaws:
+    """The model's parameters are replaced after the optimizer was made: it trains what nobody uses."""
+    for owner, event, _, later in _optimizers(program):
+        for other in later:
+            trained = (each for each in later if each.at > other.at)
+            if _replaces(other, owner) and any(map(is_backward, program.followed(trained))):
+                yield event.node, other.node
+                break
+
+
+def _replaces(event: Event, model: str) -> bool:
+    node = event.node
+    if isinstance(node, ast.Call):
+        if event.tail == "resize_token_embeddings":
+            return dotted(event.receiver) == model
+        return event.tail == "fully_shard" and _first_argument(event) == model
+    value = node.value
+    if not isinstance(node, ast.Assign) or targets(node) != [model] or not isinstance(value, ast.Call):
+        return False
+    called = last_part(value.func)
+    if called in ("FSDP", "FullyShardedDataParallel") and is_constant(keyword(value, "use_orig_params"), True):
+        return False
+    return called in _REPLACES
+
+
+def optimizer_without_unfrozen(program: Program) -> Flaws:
+    """Only what was trainable then is in the optimizer; more is unfrozen later."""
+    for owner, event, call, later in _optimizers(program):
+        if "requires_grad" not in words_in(call):
+            continue
+        for other in later:
+            if _unfreezes(other, program, owner):
+                yield event.node, other.node
+                break
+
+
+def _unfreezes(event: Event, program: Program, model: str) -> bool:
+    node = event.node
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
+        named = node.targets[0]
+        if named.attr != "requires_grad" or not is_constant(node.value, True) or not event.loops:
+            return False
+        loop = event.loops[-1]
+        return not isinstance(loop, ast.While) and model in names_in(loop.iter)
+    if event.tail == "requires_grad_" and event.receiver is not None:
+        call = node
+        assert isinstance(call, ast.Call)
+        return model in names_in(event.receiver) and (not call.args or is_constant(call.args[0], True))
+    return False
+
+
+def adapter_frozen_with_base(program: Program) -> Flaws:
+    """Everything is frozen after the adapter was added: nothing is left to train."""
+    adapted: dict[tuple[str, str], Event] = {}
+    for event in program.events:
+        node = event.node
+        call = made_by(node)
+        if call is not None and last_part(call.func) == "get_peft_model":
+            adapted[event.scope, targets(node)[0]] = event
+    for event in program.events:
+        model = _frozen_whole(event)
+        before = adapted.get((event.scope, model)) if model else None
+        if before is None or before.at > event.at or exclude_each_other(before, event):
+            continue
+        if not any(_thaws(other) for other in program.events if other.at > event.at):
+            yield before.node, event.node
+
+
+def _frozen_whole(event: Event) -> str:
+    """The model of which every parameter is frozen, whatever its name."""
+    node = event.node
+    if event.tail == "requires_grad_" and isinstance(node, ast.Call) and node.args and is_constant(node.args[0], False):
+        return dotted(event.receiver)
+    match node, event.loops[-1:], event.guards:
+        case (
+            ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=ast.Constant(value=False)),
+            (ast.For(iter=ast.Call(func=ast.Attribute(value=model, attr="parameters" | "named_parameters"))),),
+            (),
+        ):
+            return dotted(model)
+    return ""
+
+
+def _thaws(event: Event) -> bool:
+    node = event.node
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
+        return node.targets[0].attr == "requires_grad" and not is_constant(node.value, False)
+    if event.tail == "requires_grad_" and isinstance(node, ast.Call):
+        return not (node.args and is_constant(node.args[0], False))
+    return event.tail in ("enable_adapters", "set_adapter", "get_peft_model", "merge_and_unload")
+
+
+def checkpointing_after_adapter(program: Program) -> Flaws:
+    """Reentrant checkpointing is switched on for a model with an adapter, and its inputs need no gradient."""
+    if {"enable_input_require_grads", "prepare_model_for_kbit_training", "use_reentrant"} & program.words:
+        return
+    if "_prepare_model_for_gradient_checkpointing" in program.words:
+        return
+    for event in program.calls("get_peft_model"):
+        for other in program.calls("gradient_checkpointing_enable"):
+            node = other.node
+            plain = isinstance(node, ast.Call) and not node.args and not node.keywords
+            if plain and other.scope == event.scope and other.at > event.at and not other.guards:
+                yield event.node, other.node
+                return
+
+
+def reference_is_the_policy(program: Program) -> Flaws:
+    """The reference model is another name for the trained one, so the two never differ."""
+    for event in program.events:
+        node = event.node
+        if not isinstance(node, ast.Assign) or len(targets(node)) != 1 or not program.training:
+            continue
+        name, value = targets(node)[0], dotted(node.value)
+        plain = name.rpartition(".")[2] in ("ref_model", "reference_model", "model_ref", "old_policy", "ref_policy")
+        trained = value.rpartition(".")[2] in ("model", "policy", "policy_model", "actor", "net")
+        if plain and trained and not event.guards and not {"disable_adapter", "set_adapter"} & program.tails:
+            yield (event.node,)
+
+
+def sampler_without_epoch(program: Program) -> Flaws:
+    """Every epoch draws the batches in the order of the first."""
+    if "set_epoch" in program.words or not program.whole or {"prepare", "setup_dataloaders"} & program.tails:
+        return
+    epochs = next(filter(_counts_epochs, program.training), None)
+    for event in program.calls("DistributedSampler"):
+        node = event.node
+        assert isinstance(node, ast.Call)
+        trained = not any(part in word.lower() for word in words_in(node) for part in ("val", "test", "eval"))
+        if epochs is not None and trained and not is_constant(keyword(node, "shuffle"), False):
+            yield event.node, epochs.target
+
+
+def _counts_epochs(loop: Loop) -> TypeGuard[ast.For]:
+    if not isinstance(loop, ast.For):
+        return False
+    one = isinstance(loop.iter, ast.Call) and len(loop.iter.args) == 1 and is_constant(loop.iter.args[0], 1)
+    return not one and any("epoch" in word.lower() for word in words_in(loop.target) | words_in(loop.iter))
+
+
+def same_data_on_every_rank(program: Program) -> Flaws:
+    """Under DistributedDataParallel a loader without a distributed sampler gives every rank all of the data."""
+    if not program.whole or not ({"DistributedDataParallel", "DDP"} & program.tails):
+        return
+    divided = ("sampler", "shard", "split_dataset_by_node", "prepare", "num_replicas", "accelerator")
+    if any(part in word.lower() for word in program.words for part in divided):
+        return
+    for event in program.calls("DataLoader"):
+        node = event.node
+        assert isinstance(node, ast.Call)
+        data = node.args[0] if node.args else keyword(node, "dataset")
+        shuffled = keyword(node, "shuffle")
+        if data is None or any(word.arg is None for word in node.keywords):
+            continue
+        trains = not any(part in word.lower() for word in words_in(data) for part in ("val", "test", "eval"))
+        held = program.value(dotted(data), event) if dotted(data) else data
+        ranked = held is not None and any("rank" in word or "world" in word for word in words_in(held))
+        if is_constant(shuffled, True) and trains and not ranked:
+            yield (event.node,)
+            return
+
+
+def stale_map_cache(program: Program) -> Flaws:
+    """A fixed cache file is read again whatever the function and its arguments have become."""
+    for event in program.calls("map"):
+        node = event.node
+        assert isinstance(node, ast.Call)
+        named = keyword(node, "cache_file_name")
+        fixed = isinstance(named, ast.Constant) and isinstance(named.value, str)
+        if fixed and not is_constant(keyword(node, "load_from_cache_file"), False):
+            yield (node,)
+
+
+def half_precision_weights(program: Program) -> Flaws:
+    """Adam updates weights that are held in float16: its epsilon and most updates round to zero."""
+    if not program.training or _NOT_THE_WEIGHTS & program.words:
+        return
+    for owner, event, call, _ in _optimizers(program):
+        if not last_part(call.func).startswith("Adam") or event.scope not in {e.scope for e in program.events}:
+            continue
+        for other in program.events:
+            if other.scope == event.scope and other.at < event.at and _halves(other, owner):
+                yield other.node, event.node
+                return
+
+
+def _halves(event: Event, model: str) -> bool:
+    node = event.node
+    if not isinstance(node, ast.Assign) or targets(node) != [model] or not isinstance(node.value, ast.Call):
+        return isinstance(node, ast.Call) and event.tail == "half" and dotted(event.receiver) == model
+    call = node.value
+    for part in ast.walk(call):
+        if isinstance(part, ast.Call) and last_part(part.func) == "half":
+            return True
+        if isinstance(part, ast.Call) and last_part(part.func) == "from_pretrained":
+            return dotted(keyword(part, "torch_dtype") or keyword(part, "dtype")) in ("torch.float16", "torch.half")
+    return False
+
+
+def _first_argument(event: Event) -> str:
+    node = event.node
+    return dotted(node.args[0]) if isinstance(node, ast.Call) and node.args else ""
