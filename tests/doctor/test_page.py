@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from trainmedic.kb.serialization import to_json
-from trainmedic.ui.present.page import MOST_BYTES, Page, PageCause, fitted, text
+from trainmedic.ui.present.page import MOST_BYTES, Page, PageCause, as_json, fitted, text
 
 CAUSE = PageCause(
     id="some-cause",
@@ -42,7 +41,7 @@ def test_what_does_not_fit_is_left_out_and_the_first_cause_never(page: Page) -> 
     assert short.causes[0].title == CAUSE.title
     assert short.causes[0].evidence[0] == CAUSE.evidence[0]
     assert short.patch in ("", page.patch)  # whole or not at all
-    assert max(len(text(short).encode()), len(to_json(short).encode())) <= MOST_BYTES
+    assert max(len(text(short).encode()), len(as_json(short).encode())) <= MOST_BYTES
 
 
 def test_a_page_that_fits_stays_as_it_is() -> None:

@@ -36,12 +36,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from trainmedic.kb.serialization import to_json
     from trainmedic.ui.doctor.answering import is_failing, page
     from trainmedic.ui.doctor.bundle import bundle_of
     from trainmedic.ui.doctor.collect import collect
     from trainmedic.ui.doctor.target import target_of
-    from trainmedic.ui.present.page import text
+    from trainmedic.ui.present.page import as_json, text
 
     collected = collect(target_of(options.target))
     if not collected.of_a_run and not options.symptom:
@@ -52,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         write(options.bundle, bundle_of(collected))
     answer, checks_only = _answer(options, collected)
     shown = page(collected, answer, checks_only=checks_only)
-    sys.stdout.write(to_json(shown) + "\n" if options.json else text(shown))
+    sys.stdout.write(as_json(shown) + "\n" if options.json else text(shown))
     found = answer.verdict != "no_fault" and (is_failing(answer.signals) or shown.causes or shown.messages)
     return FINDINGS if found else CLEAN
 

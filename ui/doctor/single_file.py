@@ -23,12 +23,9 @@ from trainmedic import kb, service, ui
 PACKAGES = ("packaging", "pyyaml", "rapidfuzz", "resolvelib")
 """Distributions whose modules of pure Python are enough."""
 ROOMS = ("kb", "service", "ui/cli", "ui/doctor", "ui/present")
-MODULES = ("__init__", "auditing", "checking", "releases")
-"""Of ``ui`` itself."""
 CODE_ALONE = ("kb/cases/", "kb/glossary/")
 """Their pages are for ranking."""
 LEFT_OUT = ("kb/data/", "service/api/", "service/llm/", "service/storage/")
-ENDINGS = frozenset({".json", ".md", ".py", ".toml", ".txt", ".yaml"})
 TIME = 1_577_836_800
 """When all files were changed, here and where `start` unpacks them: what is compiled is kept for files of that time."""
 WARM = """
@@ -76,13 +73,14 @@ def _ours() -> Iterator[tuple[str, Path]]:
     """Where each of our files goes, and the file."""
     tops = {"kb": Path(kb.__path__[0]), "service": Path(service.__path__[0]), "ui": Path(ui.__path__[0])}
     yield "trainmedic/__init__.py", Path(str(trainmedic.__file__))
-    yield from ((f"trainmedic/ui/{name}.py", tops["ui"] / f"{name}.py") for name in MODULES)
+    yield from ((f"trainmedic/ui/{path.name}", path) for path in tops["ui"].glob("*.py"))
     for room in ROOMS:
         top, _, inner = room.partition("/")
         for path in (tops[top] / inner).rglob("*"):
             name = f"{top}/{path.relative_to(tops[top]).as_posix()}"
             is_page = path.suffix != ".py" and name.startswith(CODE_ALONE)
-            if path.suffix in ENDINGS and not is_page and not name.startswith(LEFT_OUT):
+            left_out = "__pycache__" in path.parts or is_page or name.startswith(LEFT_OUT)
+            if path.is_file() and not left_out:
                 yield f"trainmedic/{name}", path
 
 

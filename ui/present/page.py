@@ -3,13 +3,14 @@ not help, what is missing. What does not fit is left out from the end of each li
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from trainmedic.kb.error_messages.tables import LOGGED
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import FindingView
-from trainmedic.kb.serialization import to_json
+from trainmedic.kb.serialization import plain
 from trainmedic.service.answer.schema import Answer, CauseView, DefectView, DifferentialNode, Language, Verdict
 from trainmedic.ui.present.messages import messages
 
@@ -104,7 +105,11 @@ def fitted(page: Page) -> Page:
 
 def _size(page: Page) -> int:
     """Bytes of whichever is longer, its text or its JSON."""
-    return max(len(written.encode()) for written in (text(page), to_json(page)))
+    return max(len(written.encode()) for written in (text(page), as_json(page)))
+
+
+def as_json(page: Page) -> str:
+    return json.dumps(plain(page), ensure_ascii=False, separators=(",", ":"))  # with nothing that a check does not need
 
 
 def text(page: Page) -> str:
