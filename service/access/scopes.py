@@ -19,6 +19,7 @@ REQUIREMENTS: tuple[tuple[str, str, Requirement], ...] = (
     ("GET", "/livez", "probe"),
     ("GET", "/readyz", "probe"),
     ("GET", "/version", "open"),
+    ("GET", "/llms.txt", "open"),
     ("GET", "/metrics", "read"),
     ("GET", "/openapi.json", "read"),
     ("POST", "/v1/ask", "ask"),

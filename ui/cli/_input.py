@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
@@ -25,6 +26,9 @@ PIECE = 1024 * 1024
 MOST_FILES = 100
 WEIGHTS = frozenset((".bin", ".safetensors", ".pt", ".pth", ".ckpt", ".gguf", ".distcp", ".npz", ".arrow", ".parquet"))
 """Suffixes of the files of a run's folder that are not read: weights, optimizer states and data."""
+CONFIGS = frozenset({".sh", ".bash", ".yaml", ".yml", ".json", ".toml", ".ini", ".py", ".slurm", ".sbatch"})
+MAX_CONFIG = 1 << 20
+"""The largest file, in bytes, that counts as a configuration."""
 STDIN = "-"
 STDIN_NAME = "stdin"
 
@@ -61,6 +65,17 @@ def run_files(name: str) -> tuple[str, ...]:
     if not paths:
         raise Unreadable(f"{name} has no files")
     return tuple(map(str, paths))
+
+
+def files_of_command(words: Sequence[str], folder: Path = Path()) -> tuple[str, ...]:
+    """The files in a command, given in ``folder``, that look like its configuration."""
+    paths = []
+    for word in words:
+        path = folder / (word.partition("=")[2] if word.startswith("-") and "=" in word else word)
+        with suppress(OSError, ValueError):
+            if path.suffix.lower() in CONFIGS and path.is_file() and path.stat().st_size <= MAX_CONFIG:
+                paths.append(str(path))
+    return tuple(dict.fromkeys(paths))
 
 
 def content(name: str) -> bytes:

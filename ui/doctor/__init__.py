@@ -1,1 +1,2 @@
-"""What `trainmedic doctor` collects on the machine of a run."""
+"""What there is on this machine of a run, found and read without being told where: `target` whose run, `collect` what
+is taken, `answering` what it means, `bundle` what can be sent."""

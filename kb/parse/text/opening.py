@@ -112,13 +112,11 @@ def _unpacked(name: str, content: bytes, left_out: int) -> Opened:
         if problem:
             message = f"{name} is a pickle and was not read: {problem if isinstance(problem, str) else 'it is damaged'}"
             return Opened(content=b"", problems=(Problem(code="binary", message=message),), unread="binary")
-        if snapshot is not None and not snapshot.problem:
-            content = snapshot.text
-            notes.append("memory snapshot, the code that made the live tensors")
-        elif dump is not None:
-            content = dump.text
-            notes.append("flight-recorder dump, read without unpickling")
-        return Opened(content=content, notes=tuple(notes), problems=tuple(problems), left_out=left_out)
+        of_memory = snapshot is not None and not snapshot.problem
+        told = snapshot.text if snapshot is not None and of_memory else dump.text if dump is not None else ""
+        what = "memory snapshot, the code that made the live tensors" if of_memory else "flight-recorder dump"
+        notes.append(f"{what}, read without unpickling")
+        return Opened(content=told, notes=tuple(notes), problems=tuple(problems), left_out=left_out)
     history = event_files.read(content)
     if history is None:
         return Opened(content=content, notes=tuple(notes), problems=tuple(problems), left_out=left_out)
