@@ -125,7 +125,7 @@ class Settings(Section):
     api_keys: SecretStr = Field(NO_SECRET, description="bearer keys that clients must send, comma-separated")
     admin_keys: SecretStr = Field(
         NO_SECRET,
-        description="bearer keys for `/review` and for `/v1/admin`, which there is only with them; they open the rest",
+        description="bearer keys for `/v1/admin`, which there is only with them; they open the rest",
     )
     require_key: bool = Field(
         False,

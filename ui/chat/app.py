@@ -35,7 +35,7 @@ from trainmedic.service.access.cookies import (
     own_path,
     same_site,
 )
-from trainmedic.service.access.gate import REFUSALS, Gate, Refused, address_of, from_this_machine
+from trainmedic.service.access.gate import REFUSALS, Gate, Refused, address_of
 from trainmedic.service.access.limits import client_of
 from trainmedic.service.access.oidc import OidcSignIn
 from trainmedic.service.access.principals import ANYBODY, Principal
@@ -54,7 +54,6 @@ from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
 from trainmedic.ui.chat.uploads import upload_folder
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.knowledge.pages import PATHS, KnowledgePages
-from trainmedic.ui.review.pages import ReviewPages
 
 LoadPages = Callable[[AppContext], FastAPI]
 """`ui.chat.pages.make_pages`, imported beside the first requests."""
@@ -62,7 +61,6 @@ LoadPages = Callable[[AppContext], FastAPI]
 STATIC = "/ui/"
 LOGIN, LOGOUT = "/login", "/logout"
 PAGES = {path_of(language): language for language in LANGUAGES}
-REVIEW = tuple(path_of(language, "review") for language in LANGUAGES)
 LANGUAGE_COOKIE = "tm_lang"
 LONGEST_QUERY = 8_000
 """Characters of an address's query that are read."""
@@ -87,7 +85,7 @@ HEADERS = (
 class Shell:
     """The ASGI application in front of the pages: access, language, and a placeholder while they load.
 
-    Without ``load_pages`` there is no question page, only those of the knowledge and of the curator.
+    Without ``load_pages`` there is no question page, only those of the knowledge.
     """
 
     def __init__(
@@ -106,7 +104,6 @@ class Shell:
         self._calls = CallGuard(MAX_ATTACHMENTS)
         self._oidc = OidcSignIn(settings, self._welcome, self._not_welcome) if settings.oidc.issuer else None
         self._static = static_files()
-        self._review = ReviewPages(context, self._address)
         self._knowledge = KnowledgePages(context, self._address)
         self._pages: Asgi | None = None
         self._folder = Path(tempfile.gettempdir())
@@ -213,8 +210,6 @@ class Shell:
             return JSONResponse(error("forbidden", "requests from other sites are refused"), status_code=403), counted
         if signs_in:
             return await self._sign_in_response(scope, receive), counted
-        if f"{path}/".startswith(REVIEW):
-            return await self._review_response(scope, principal), counted
         if principal is None and await self._gate.access.required():
             return self._refusal(scope), counted
         if not (principal or ANYBODY).may("read" if scope["method"] in ("GET", "HEAD") else "ask"):
@@ -289,18 +284,6 @@ class Shell:
                 scope, BROWSER, secret, BROWSER_LASTS_S, same_site="Lax"
             )
         return response
-
-    async def _review_response(self, scope: Scope, principal: Principal | None) -> Response | Asgi:
-        """The curator's pages, for administrators; without any keys, for browsers on this machine."""
-        access = self._gate.access
-        if await access.administrators():
-            if principal is None or not principal.may("admin"):
-                return self._refusal(scope)
-        elif await access.required() or not from_this_machine(scope):
-            return HTMLResponse(self._plain(scope, closed=True), status_code=403)
-        if scope["path"] in ("/review", "/zh/review"):
-            return RedirectResponse(with_query(f"{scope['path']}/", scope), status_code=307)
-        return self._review.app
 
     async def _keys_are_used(self) -> bool:
         """Whether any page requires a key."""
@@ -411,7 +394,6 @@ class Shell:
         defaults: dict[str, object] = {
             "form": False,
             "missing": False,
-            "closed": False,
             "refresh": False,
             "wrong": "",
             "hours": 0,
@@ -441,9 +423,7 @@ def caller(scope: Scope, principal: Principal, browser: str = "") -> None:
 
 def route_of(path: str) -> str:
     """The kind of page at a path, which the audit log names instead of what somebody typed."""
-    if path in PAGES or path in PATHS or path in (LOGIN, LOGOUT):
-        return path
-    return "/review/" if f"{path}/".startswith(REVIEW) else "/{page}"
+    return path if path in PAGES or path in PATHS or path in (LOGIN, LOGOUT) else "/{page}"
 
 
 class StaticFile:
