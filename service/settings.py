@@ -45,18 +45,8 @@ class Section(BaseModel):
 S = TypeVar("S", bound=Section)
 
 
-class Oidc(Section):
-    issuer: str = Field(
-        "", description="identity provider that people sign in to the pages with ([access.md](access.md#sign-in))"
-    )
-    client_id: str = Field("", description="client of the service there")
-    client_secret: SecretStr = Field(NO_SECRET, description="its secret; without one, PKCE alone protects it")
-    groups: str = Field("", description="groups that may sign in, comma-separated; empty: everybody")
-    admin_groups: str = Field("", description="groups of administrators, comma-separated")
-
-
 class Rate(Section):
-    limit: str = Field("3000/minute", description="most requests of one client: a key, a user, else an address")
+    limit: str = Field("3000/minute", description="most requests of one client: a key, else an address")
     limit_ask: str = Field("120/minute", description="most of them that ask, check or compare")
     limit_storage: SecretStr = Field(
         SecretStr("memory"),
@@ -131,7 +121,6 @@ class Settings(Section):
         False,
         description="require a key of `trainmedic admin key new` even if `api_keys` is empty ([access.md](access.md))",
     )
-    oidc: Oidc = Oidc()
     trusted_proxies: str = Field(
         "",
         description="proxies whose `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host` are believed: "
@@ -199,7 +188,7 @@ class Settings(Section):
     @property
     def guarded(self) -> bool:
         """Whether callers must say who they are, also if no key is stored."""
-        return bool(self.keys) or self.require_key or bool(self.oidc.issuer)
+        return bool(self.keys) or self.require_key
 
     @property
     def extra_pages(self) -> tuple[Path, ...]:

@@ -12,21 +12,18 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from fastapi import FastAPI
-from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from trainmedic.kb.errors import Forbidden
 from trainmedic.service.access.cookies import (
-    BEGIN,
     BROWSER,
     BROWSER_LASTS_S,
     LASTS_S,
     LONGEST_FORM,
     SESSION,
-    SIGN_IN,
     Cookies,
     browser_id,
     cookie,
@@ -37,7 +34,6 @@ from trainmedic.service.access.cookies import (
 )
 from trainmedic.service.access.gate import REFUSALS, Gate, Refused, address_of
 from trainmedic.service.access.limits import client_of
-from trainmedic.service.access.oidc import OidcSignIn
 from trainmedic.service.access.principals import ANYBODY, Principal
 from trainmedic.service.access.proxies import host_of
 from trainmedic.service.access.slots import for_client
@@ -102,7 +98,6 @@ class Shell:
         self._public_host = urlsplit(settings.public_url).netloc
         self._cookies = Cookies(settings.public_url)
         self._calls = CallGuard(MAX_ATTACHMENTS)
-        self._oidc = OidcSignIn(settings, self._welcome, self._not_welcome) if settings.oidc.issuer else None
         self._static = static_files()
         self._knowledge = KnowledgePages(context, self._address)
         self._pages: Asgi | None = None
@@ -209,7 +204,7 @@ class Shell:
         if scope["method"] not in ("GET", "HEAD") and not same_site(headers, self._hosts(scope)):
             return JSONResponse(error("forbidden", "requests from other sites are refused"), status_code=403), counted
         if signs_in:
-            return await self._sign_in_response(scope, receive), counted
+            return await (self._login(scope, receive) if path == LOGIN else self._logout(scope)), counted
         if principal is None and await self._gate.access.required():
             return self._refusal(scope), counted
         if not (principal or ANYBODY).may("read" if scope["method"] in ("GET", "HEAD") else "ask"):
@@ -218,12 +213,7 @@ class Shell:
 
     def _signs_in(self, path: str) -> bool:
         """Whether a path is where people sign in and out."""
-        return path in (LOGIN, LOGOUT) or (self._oidc is not None and path.startswith(SIGN_IN))
-
-    async def _sign_in_response(self, scope: Scope, receive: Receive) -> Response | Asgi:
-        if self._oidc is not None and scope["path"].startswith(SIGN_IN):
-            return self._oidc.app
-        return await (self._login(scope, receive) if scope["path"] == LOGIN else self._logout(scope))
+        return path in (LOGIN, LOGOUT)
 
     async def _page(self, scope: Scope) -> Response | None:
         """What is served without Gradio; None if the pages respond."""
@@ -337,33 +327,9 @@ class Shell:
         if principal is not None:
             await self._gate.access.sign_out(secret)
             await self._gate.record(scope, principal, "sign out", "done")
-        response: Response = RedirectResponse("/", status_code=303)
-        if self._oidc is not None and principal is not None and principal.id.startswith("user:"):
-            # A page with a link, because our policy lets no form lead to another site.
-            page = self._plain(scope, signed_out=True, provider=await self._oidc.end_url())
-            response = HTMLResponse(page, headers={"Cache-Control": "no-store"})
+        response = RedirectResponse("/", status_code=303)
         response.headers["set-cookie"] = self._cookies.header(scope, SESSION, "", 0)
         return response
-
-    async def _welcome(self, request: Request, principal: Principal, target: str) -> Response:
-        """The response to somebody who has signed in at the identity provider."""
-        secret = await self._gate.access.sign_in(principal, LASTS_S)
-        if secret is None:
-            return await self._not_welcome(request, "oidc_failed")
-        await self._gate.record(request.scope, principal, "sign in", "done")
-        response = RedirectResponse(target, status_code=303)
-        # Lax: a strict cookie would not be sent on the way back from the provider's site.
-        header = self._cookies.header(request.scope, SESSION, secret, LASTS_S, same_site="Lax")
-        response.headers.append("set-cookie", header)
-        return response
-
-    async def _not_welcome(self, request: Request, problem: str) -> Response:
-        try:
-            await self._gate.record(request.scope, ANYBODY, "sign in", "refused")
-            await self._gate.attempted(request.scope)
-        except Refused as refused:
-            return self._form(request.scope, "/", problem="login_too_many", status=STATUS[refused.error.kind])
-        return self._form(request.scope, "/", problem=problem, status=403)
 
     def _refused(self, scope: Scope, refused: Refused) -> Response:
         cause = refused.error
@@ -379,8 +345,7 @@ class Shell:
 
     def _form(self, scope: Scope, target: str, *, problem: str = "", status: int = 401) -> Response:
         hours = LASTS_S // 3600
-        begin = f"{BEGIN}?{urlencode({'next': target})}" if self._oidc is not None else ""
-        values = {"form": True, "next": target, "wrong": problem, "hours": hours, "begin": begin}
+        values = {"form": True, "next": target, "wrong": problem, "hours": hours}
         page = self._plain(scope, **values, script=self._address("login.js"))
         return HTMLResponse(page, status_code=status, headers={"Cache-Control": "no-store"})
 
@@ -397,9 +362,6 @@ class Shell:
             "refresh": False,
             "wrong": "",
             "hours": 0,
-            "begin": "",
-            "signed_out": False,
-            "provider": "",
         }
         defaults |= {"script": None, "next": "/", "css": self._address("ui.css"), "icon": self._address("icon.svg")}
         return render("plain.html", language, **(defaults | values))
