@@ -96,15 +96,6 @@ class ModelSettings(Section):
     )
 
 
-class WebhookSettings(Section):
-    url: SecretStr = Field(
-        NO_SECRET,
-        description="URL notified of each answer: http(s), or one of apprise (extra `notify`) "
-        "([api.md](../connect/api.md#webhook))",
-    )
-    secret: SecretStr = Field(NO_SECRET, description="secret that signs its requests")
-
-
 class Settings(Section):
     """The settings of the core. `load_settings` returns them with those of the plugins, which `of` finds."""
 
@@ -166,7 +157,6 @@ class Settings(Section):
     history_days: int = Field(90, ge=0, description="days that conversations are stored; 0 stores none")
     pages: bool = Field(True, description="serve the chat and the knowledge browser too")
     public_url: str = Field("", description="address under which people open the service; links to answers use it")
-    webhook: WebhookSettings = WebhookSettings()
 
     @field_validator("database_url")
     @classmethod

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, StoreError
 from trainmedic.kb.identities import mask_identities
@@ -35,8 +35,8 @@ class Observer(Protocol):
     def on_answer(self, answer: Answer) -> None:
         """An answer is complete and stored."""
 
-    def on_feedback(self, feedback: Feedback, previous: Feedback | None, answer: Mapping[str, Any]) -> None:
-        """Feedback was stored. ``previous`` is the feedback that it replaces, ``answer`` the stored answer as JSON."""
+    def on_feedback(self, feedback: Feedback) -> None:
+        """Feedback was stored."""
 
     def on_deletion(self, answer_ids: Collection[str]) -> None:
         """These answers were deleted with their conversation."""
@@ -102,12 +102,9 @@ class Memory:
         # People paste into comments too: what is stored is masked, like everything else.
         reason, comment = (mask_identities(storable(text)) for text in (feedback.reason, feedback.comment))
         masked = replace(feedback, reason=reason, comment=comment)
-        previous = self.history.feedback(feedback.answer_id)
         self.history.give_feedback(masked)
-        if self._observers:
-            stored = self.answer(feedback.answer_id)
-            for observer in self._observers:
-                observer.on_feedback(masked, previous, stored.answer if stored is not None else {})
+        for observer in self._observers:
+            observer.on_feedback(masked)
 
     def seen(self, knowledge: Knowledge, language: Literal["en", "zh"] = "en") -> tuple[SeenCauseView, ...]:
         """How often each cause and mechanism was the answer here."""
