@@ -16,7 +16,8 @@ import pytest
 from tests.scripted import Scripted, sends
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.ui.cli import main
-from trainmedic.ui.watch.destination import NotDelivered, Notice, destination, inert
+from trainmedic.ui.present.slack_text import inert
+from trainmedic.ui.watch.destination import NotDelivered, Notice, destination
 
 HEALTHY = "".join(f"{{'loss': {2.0 - n / 50}, 'grad_norm': 1.{n % 7}, 'step': {n}}}\n" for n in range(1, 12))
 BROKEN = "{'loss': nan, 'grad_norm': nan, 'step': 12}\n"

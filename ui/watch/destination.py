@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from trainmedic.kb.errors import InvalidSettings
-from trainmedic.kb.lazy import regex
+from trainmedic.ui.present.slack_text import inert
 
 TIMEOUT_S = 10.0
-_MENTION = regex(r"<(?=[!@#]|at\b|person\b)|@(?=everyone\b|here\b|channel\b|all\b)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +100,3 @@ def by_apprise(url: str) -> Destination:
             raise NotDelivered("refused, or not reached")
 
     return send
-
-
-def inert(text: str) -> str:
-    """Text in which no chat service sees a mention: a pasted ``<!channel>`` would notify a whole group."""
-    return _MENTION.sub(lambda mark: f"{mark[0]}\u200b", text)
