@@ -24,6 +24,7 @@ from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.storage.database import METADATA, engine_of
 from trainmedic.service.storage.history import LATEST, Feedback, History
 from trainmedic.service.storage.migrations import FOLDER, HEAD, migrate
+from trainmedic.ui.cli import main
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 
@@ -268,6 +269,21 @@ def test_what_a_conversation_left_open_is_told_with_its_reason(history: History)
         "down": "voted_down",
     }
     assert (found["down"].comment, found["unknown"].question) == ("it was the proxy", "why unknown?")
+
+
+def test_the_command_lists_open_questions_the_latest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path))
+    assert main(["admin", "history", "unresolved"]) == 0
+    assert "nothing yet" in capsys.readouterr().err
+    history = History(f"sqlite:///{tmp_path / 'history.sqlite3'}")
+    for number, asked in enumerate(("why?", "and why\nthat?")):
+        left_open = replace(turn(f"a{number}", asked), verdict="not_in_kb")
+        history.add(f"c{number}", left_open, [], now=NOW + timedelta(days=number))
+    history.close()
+    assert main(["admin", "history", "unresolved", "--top", "1"]) == 0
+    assert capsys.readouterr().out == f"{(NOW + timedelta(days=1)).date()}  not_in_kb   and why that?\n"
 
 
 def test_a_conversation_goes_on_in_place_after_its_last_answer_and_in_a_copy_after_an_earlier_one(
