@@ -14,7 +14,8 @@ from trainmedic.kb.pages.page import PageError
 
 def with_rules(cases: CaseSet, rules: RuleSet) -> CaseSet:
     """The cases, and beside them the rules that name none but themselves."""
-    own = [rule for rule in rules.rules if rule.cases == (rule.id,)]
+    there = {case.id for case in cases.cases}
+    own = [rule for rule in rules.rules if rule.cases == (rule.id,) and rule.id not in there]
     causes, failures = [], []
     for rule in own:
         try:
