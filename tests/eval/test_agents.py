@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.agents import ARMS, TURNS, Case, Run, cases_of, measured, table, unspoilt
+from benchmarks.agents import TURNS, Case, Run, cases_of, measured, table, unspoilt
 from tests.fake_model import FakeModel, Reply, calling, form
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
@@ -22,9 +22,9 @@ def paged(question: str, files: Sequence[Attachment]) -> str:
     return f"the page on {question} and {len(files)} file"
 
 
-def run(fake: FakeModel, **changes: Any) -> list[Run]:
-    model = ChatModel(ModelOptions(base_url=fake.url, concurrency=1))
-    return asyncio.run(measured([CASE], changes.get("arms", ARMS), model, paged))
+def run(fake: FakeModel) -> list[Run]:
+    """The case in both arms, one after the other."""
+    return asyncio.run(measured([CASE], ChatModel(ModelOptions(base_url=fake.url, concurrency=1)), paged))
 
 
 def calls(*given: dict[str, Any]) -> Reply:
@@ -36,19 +36,21 @@ def calls(*given: dict[str, Any]) -> Reply:
 def test_the_agent_looks_reports_and_is_judged_by_the_key_whether_or_not_its_model_calls_tools(
     able: tuple[str, ...],
 ) -> None:
-    turns = [
+    report = [{"tool": "report", **REPORT}]
+    turns: list[list[dict[str, Any]]] = [
+        report,
         [{"tool": "list_files"}, {"tool": "grep", "contains": "BACKWARD"}],
         [{"tool": "read_file", "path": "../secret", "first_line": 1}, {"tool": "diagnose", "question": "why?"}],
-        [{"tool": "report", **REPORT}],
+        report,
     ]
     spoken = [
         Reply(calls=[(each["tool"], {k: v for k, v in each.items() if k != "tool"}) for each in t]) for t in turns
     ]
     with FakeModel(*spoken, forms=[calls(*each) for each in turns], able=able) as fake:
-        (only,) = run(fake, arms=["with"])
+        at_once, only = run(fake)
         asked = (fake.texts or fake.forms)[-1].prompt
     assert only.right
-    assert only.turns == 3
+    assert (at_once.turns, only.turns) == (1, 3)
     assert not only.trouble
     assert only.calls == {"list_files": 1, "grep": 1, "read_file": 1, "diagnose": 1, "report": 1}
     assert "train.py (2 lines)" in asked
@@ -73,8 +75,8 @@ def test_only_one_arm_has_the_tool_and_the_skill() -> None:
 
 def test_the_last_turn_must_report_and_without_a_report_a_case_is_wrong() -> None:
     with FakeModel(calling("list_files")) as fake:
-        only, *_ = run(fake, arms=["without"])
-        offered = [[tool["function"]["name"] for tool in each.body["tools"]] for each in fake.texts]
+        only, _ = run(fake)
+        offered = [[tool["function"]["name"] for tool in each.body["tools"]] for each in fake.texts[:TURNS]]
     assert only.turns == TURNS
     assert not only.right
     assert only.report is None
@@ -84,9 +86,9 @@ def test_the_last_turn_must_report_and_without_a_report_a_case_is_wrong() -> Non
 
 def test_a_refusal_breaks_one_case_off() -> None:
     with FakeModel(Reply(status=400)) as fake:
-        only, *_ = run(fake, arms=["without"])
+        only, _ = run(fake)
     assert only.trouble.startswith("refused")
-    assert "| 1 |" in table([only])
+    assert "| 0 of 1 | 0 | 1.0 | 0 | 0 | 0 | 1 |" in table([only])
 
 
 def test_cases_of_the_outside_set_have_a_key_and_scripts_are_shown_without_what_tells_their_fault() -> None:
