@@ -3,12 +3,11 @@
     python -m benchmarks.agents URL [reports:CHECKOUT] [scripts:CHECKOUT] [--outside 30]
 
 Both arms get the same report, folder, tools and limits; "with" also has the skill file and the tool ``diagnose``, which
-answers with the MCP server's page. The tools only read what the case holds. A case ends with a form, which is right if
-its cause and change, `JUDGED` characters of them, mention one alternative of every group of the case's key. URL is an
-OpenAI-compatible endpoint (TRAINMEDIC_LLM_API_KEY: its key); without tool calls it fills in a form of calls instead.
-CHECKOUT is a clone or git directory of a repository of ``data/agents.toml``, read at the commit named there; comments
-of scripts are not shown, because they tell the fault. ``--outside N``: so many incidents of the tuning half. The exit
-code is 1 if a case broke off.
+answers with the MCP server's page. A case ends with a form, which is right if its cause and change, `JUDGED` characters
+of them, mention one alternative of every group of the case's key. URL is an OpenAI-compatible endpoint, its key in
+TRAINMEDIC_LLM_API_KEY; without tool calls it fills in a form of calls. CHECKOUT is a clone or git directory of a
+repository of ``data/agents.toml``; comments of its scripts are not shown: they tell the fault. ``--outside N``: so many
+incidents of the tuning half. Exit code 1 if a case broke off.
 """
 
 from __future__ import annotations
@@ -102,8 +101,8 @@ class Report(_Tool):
     change: Annotated[str, Field(description="the smallest change that repairs it")]
 
 
-_FORMS: tuple[type[_Tool], ...] = (ListFiles, ReadFile, Grep, AskTrainmedic, Report)
-FORMS = {get_args(each.model_fields["tool"].annotation)[0]: each for each in _FORMS}
+_ALL: tuple[type[_Tool], ...] = (ListFiles, ReadFile, Grep, AskTrainmedic, Report)
+FORMS = {get_args(each.model_fields["tool"].annotation)[0]: each for each in _ALL}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,8 +210,7 @@ def _marked(text: str) -> str:
 
 def cases_of(checkouts: Mapping[str, str], outside: int) -> Iterator[Case]:
     """All cases that are at hand, set by set."""
-    data = tomllib.loads(DATA.read_text(encoding="utf-8"))
-    reports, scripts = data["reports"], data["scripts"]
+    reports, scripts = tomllib.loads(DATA.read_text(encoding="utf-8")).values()
     if "reports" in checkouts:
         for each in json.loads(_shown(checkouts["reports"], reports, reports["path"])):
             yield Case(of="reports", id=each["id"], question=each["prompt"], required=reports["required"][each["id"]])
@@ -239,13 +237,10 @@ def _shown(checkout: str, of: Mapping[str, Any], path: str) -> str:
 
 def records(runs: Sequence[Run]) -> str:
     """Every run as a line of JSON, for whoever wants to judge the reports themselves."""
-    rows = (
-        {"set": run.case.of, "id": run.case.id, "arm": run.arm, "right": run.right, "turns": run.turns}
-        | {"calls": run.calls, "usage": run.usage, "trouble": run.trouble}
-        | (run.report.model_dump() if run.report else {})
-        for run in runs
-    )
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    counted = ("arm", "right", "turns", "calls", "usage", "trouble")
+    rows = ({"set": run.case.of, "id": run.case.id} | {name: getattr(run, name) for name in counted} for run in runs)
+    said = (run.report.model_dump() if run.report else {} for run in runs)
+    return "".join(json.dumps(a | b, ensure_ascii=False) + "\n" for a, b in zip(rows, said, strict=True))
 
 
 def table(runs: Sequence[Run]) -> str:
@@ -295,8 +290,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     def diagnose(question: str, files: Sequence[Attachment]) -> str:
         return as_json(page_of(advisor.ask(Ask(question=question, attachments=tuple(files)))))
 
-    key, wait = os.environ.get("TRAINMEDIC_LLM_API_KEY", ""), options.wait
-    most = {"timeout_s": wait, "first_token_s": wait, "concurrency": options.at_once}
+    most = {"timeout_s": options.wait, "first_token_s": options.wait, "concurrency": options.at_once}
+    key = os.environ.get("TRAINMEDIC_LLM_API_KEY", "")
     model = ChatModel(ModelOptions(base_url=options.url, api_key=key, **most))
     runs = asyncio.run(measured(cases, model, diagnose))
     if options.records:
