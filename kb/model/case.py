@@ -54,7 +54,7 @@ class Case:
     id: str
     title: Text
     kind: str
-    family: str  # class of failure, see kb/cases/README.md
+    family: str  # class of failure, see kb/causes/README.md
     frameworks: tuple[str, ...]
     evidence: str
     reviewed: str  # the date
@@ -77,7 +77,9 @@ class Case:
     secondary: bool = False  # explains what is shown, not why: yields to any other plausible case
     status: str = "published"  # published | draft (drafts are never shown)
     level: Level = "case"
+    languages: tuple[str, ...] = ("en", "zh")  # in which it is written
 
     def section(self, name: str, language: str) -> str:
-        """One section's Markdown in ``language`` (English for anything but ``zh``)."""
-        return self.sections.get("zh" if language == "zh" else "en", {}).get(name, "")
+        """One section's Markdown in ``language`` (English for anything but ``zh``), or in the only one there is."""
+        wanted = "zh" if language == "zh" else "en"
+        return self.sections.get(wanted if wanted in self.languages else self.languages[0], {}).get(name, "")

@@ -1,14 +1,13 @@
-"""What rule pages and case pages share: front matter with positions, discovery, and one kind of error.
+"""What all pages share: front matter with positions, discovery, and one kind of error.
 
-A kind of page is a `Kind`: a folder under `kb`, a field that only this kind has, and a function that turns a page's
-fields into a value. Scalars are read as the text on the page (YAML would turn ``no`` into False and a date into an
+A `Kind` is what is read of the pages in a folder under `kb`: the cases of `kb/causes`, their checks, the mechanisms. Scalars are read as the text on the page (YAML would turn ``no`` into False and a date into an
 object); a field that wants a number or a boolean says so (`Field.typed`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +24,10 @@ if TYPE_CHECKING:
 
 KNOWLEDGE = Path(__file__).parent.parent
 SAYS = ("maintainer", "reporter", "source", "reproduction", "docs")
+LANGUAGES = frozenset(("en", "zh"))
 MOST_LISTED = 30
+CHECK = "Check "
+"""How the heading of a check's chapter begins."""
 _FENCE = "---"
 
 
@@ -168,6 +170,14 @@ class Field:
             raise self.error("must be a text in both languages: {en: ..., zh: ...}")
         return Text(en=fields["en"].text(), zh=fields["zh"].text())
 
+    def either(self) -> Text:
+        """A text in both languages; what is written in one alone is shown in the other too."""
+        fields = self.mapping()
+        if not fields or not LANGUAGES.issuperset(fields):
+            raise self.error("must be a text in one language or both: {en: ..., zh: ...}")
+        texts = {language: field.text() for language, field in fields.items()}
+        return Text(en=texts.get("en") or texts["zh"], zh=texts.get("zh") or texts["en"])
+
     def reference(self) -> Reference:
         fields = self.fields(("url", "says"), ("note",))
         note = fields["note"].text(empty=True) if "note" in fields else ""
@@ -248,25 +258,24 @@ Read = TypeVar("Read", bound=Entry)
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[Read]):
-    """A kind of page. ``read`` gets a page's path, the page and its front matter, and may raise `PageError`.
+    """``read`` gets a page's path, the page and its front matter, and may raise `PageError`.
 
-    ``marker`` is a required field that no other kind has. It tells the kinds apart in a folder that holds several.
+    A folder of a team may hold all kinds of pages: ``is_one`` tells them apart by their bytes.
     """
 
+    name: str
     folder: Path
-    marker: str
+    is_one: Callable[[bytes], bool]
     read: Callable[[Path, Page, Field], tuple[Read, Page]]
 
 
-MARKERS = ("severity", "evidence", "origins")
-"""The markers of all kinds."""
-NO_READERS = frozenset(("cases", "defects", "mechanisms", "rules", "store", "threads"))
+NO_READERS = frozenset(("causes", "defects", "mechanisms", "store", "threads"))
 """The folders of `KNOWLEDGE` without code or data that pages are read with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded(Generic[Read]):
-    """The entries of all pages that loaded, by id; ``version`` changes with every page and every rule module."""
+    """The entries of all pages that loaded, by id; ``version`` changes with every page and every module of a check."""
 
     entries: Mapping[str, Read]
     pages: Mapping[str, Page]
@@ -288,7 +297,7 @@ def load(
     """
     roots = tuple(folders)
     own = builtin / kind.folder.name
-    compiled = CompiledPages(own, KNOWLEDGE, NO_READERS) if builtin == KNOWLEDGE else None
+    compiled = CompiledPages(own, kind.name, KNOWLEDGE, NO_READERS) if builtin == KNOWLEDGE else None
     loaded: Loaded[Read] | None = compiled.load() if compiled else None
     if loaded is None:
         keeps = compiled is not None and compiled.can_be_kept
@@ -315,21 +324,21 @@ def _read(
     entries = dict(first.entries) if first is not None else {}
     pages = dict(first.pages) if first is not None else {}
     problems = list(first.problems) if first is not None else []
-    digest = hashlib.sha256(first.version.encode() if first is not None else _shared(kind))
+    digest = hashlib.sha256(first.version.encode() if first is not None else _checks())
     unchanged = digest.digest()
-    others = [f"\n{marker}:".encode() for marker in MARKERS if marker != kind.marker]
     for root in roots:
         if not root.exists():
             problems.append(PageProblem(str(root), 1, "no such folder"))
+        for module in sorted(root.rglob("*.py")):
+            digest.update(module.read_bytes())
         for path, name in discover(root, above):
             try:
                 content = path.read_bytes()
-                if f"\n{kind.marker}:".encode() not in content and any(other in content for other in others):
+                if not kind.is_one(content):
                     continue
-                module = path.with_suffix(".py")
                 # A single page is known by its name: the same page elsewhere is the same knowledge.
                 known_as = name if root.is_dir() else root.name
-                digest.update(known_as.encode() + b"\0" + content + (module.read_bytes() if module.is_file() else b""))
+                digest.update(known_as.encode() + b"\0" + content)
                 if leave_out is not None and leave_out(content):
                     continue
                 entry, page = kind.read(path, *read_page(content.decode(), name))
@@ -349,8 +358,24 @@ def _read(
     )
 
 
-def _shared(kind: Kind[Read]) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted((kind.folder / "shared").glob("*.py")))
+def _checks() -> bytes:
+    return b"".join(path.read_bytes() for path in sorted((KNOWLEDGE / "checks").glob("*.py")))
+
+
+def chapters(page: Page) -> tuple[Page, Mapping[str, Page]]:
+    """The page without the chapters of its checks, and these chapters by the ids of the checks. Their bodies are not
+    looked at: a line that begins such a chapter is never a line of an example."""
+    lines = page.text.split("\n")
+    starts = [at for at in range(page.body_line - 1, len(lines)) if lines[at].startswith(f"## {CHECK}")]
+    ends = (*starts[1:], len(lines))
+    found: dict[str, Page] = {}
+    for start, end in zip(starts, ends, strict=False):
+        name = lines[start].removeprefix(f"## {CHECK}").strip()
+        if name in found:
+            raise PageError(PageProblem(page.name, start + 1, f"two chapters for the check {name!r}"))
+        text = "\n".join(lines[start:end])
+        found[name] = Page(name=page.name, text=text, body_line=start + 1, before=start)
+    return (replace(page, text="\n".join(lines[: starts[0]])) if starts else page), found
 
 
 def discover(root: Path, above: str = "") -> Iterator[tuple[Path, str]]:
@@ -368,6 +393,13 @@ def discover(root: Path, above: str = "") -> Iterator[tuple[Path, str]]:
 def is_page_id(word: str) -> bool:
     """Whether a word consists of lower-case words joined by ``-``."""
     return all(part.isascii() and part.isalnum() and part == part.lower() for part in word.split("-"))
+
+
+def one_id(field: Field) -> str:
+    word = field.text()
+    if not is_page_id(word):
+        raise field.error(f"{word!r} must be lower-case words joined by '-'")
+    return word
 
 
 def page_id(fields: Fields, path: Path) -> str:
