@@ -204,9 +204,8 @@ def _with_check(text: str, place: Path, old: Old, made: Migration) -> str:
         made.dropped += [f"{old.path.stem}\t{sentence}" for sentence in dropped]
         if kept:
             mine["note"] = "note:\n" + "".join(_block(f"  {language}", note) for language, note in kept.items())
-    sources = _sources(old, fields, said)
     mine.pop("sources", None)
-    if sources:
+    if sources := list(_sources(old, fields, said)):
         mine["sources"] = "sources:\n" + "".join(f"  - {source}\n" for source in sources)
     listed = "".join(mine[name] for name in CHECK_FIELDS if name in mine)
     indented = "".join(f"    {line}" if line.strip() else line for line in listed.splitlines(keepends=True))
@@ -223,16 +222,14 @@ def _said(text: str, old: Old) -> Restated:
     return Restated((*certain.split("\n"), *body.split("\n"), _KEY.sub("", check)))
 
 
-def _sources(old: Old, of_page: Fields, said: Restated) -> Iterator[str] | list[str]:
+def _sources(old: Old, of_page: Fields, said: Restated) -> Iterator[str]:
     """The sources that the page does not have, or has with a note that says less."""
     known = {item.reference().url for item in of_page.items("sources")}
-    kept = []
     for item in old.fields.items("sources"):
         source = item.reference()
         if source.url not in known or (source.note and not said.covers(source.note, "en")):
             note = f", note: {json.dumps(source.note, ensure_ascii=False)}" if source.note else ""
-            kept.append(f'{{url: "{source.url}", says: {source.says}{note}}}')
-    return kept
+            yield f'{{url: "{source.url}", says: {source.says}{note}}}'
 
 
 def _block(key: str, text: str) -> str:
@@ -261,12 +258,8 @@ def _breaks(node: ast.expr, text: str) -> Iterator[int]:
     if isinstance(node, ast.BoolOp):
         word = " and " if isinstance(node.op, ast.And) else " or "
         for before, after in zip(node.values, node.values[1:], strict=False):
-            assert before.end_col_offset is not None
-            yield (
-                _chars(text, before.end_col_offset)
-                + text[_chars(text, before.end_col_offset) : _chars(text, after.col_offset)].rindex(word)
-                + 1
-            )
+            end = _chars(text, before.end_col_offset or 0)
+            yield text.rindex(word, end, _chars(text, after.col_offset)) + 1
         for value in node.values:
             if (value.end_col_offset or 0) - value.col_offset > LONG:
                 yield from _breaks(value, text)
@@ -287,11 +280,8 @@ def _chapter(old: Old) -> str:
 
 def _detected(text: str, rule: str) -> str:
     front, body = _split(text)
-    listed = [
-        name for name in front.get("detected_by", "").strip().removeprefix("detected_by: [")[:-1].split(", ") if name
-    ]
-    front = {name: value for name, value in front.items() if name not in ("detected_by", "checks")} | {
-        "detected_by": f"detected_by: [{', '.join((*listed, rule))}]\n",
-        **{name: front[name] for name in ("checks",) if name in front},
-    }
+    listed = read_page(text, "")[1].mapping().get("detected_by")
+    rules = (*(listed.texts() if listed else ()), rule)
+    checks = front.pop("checks", "")
+    front |= {"detected_by": f"detected_by: [{', '.join(rules)}]\n", "checks": checks}
     return _page(front, body)

@@ -422,7 +422,7 @@ def test_the_status_says_whether_the_index_is_older_than_the_pages(
     own_index: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not own_index["older_than_pages"]
-    page = next((Path(__file__).parents[2] / "kb" / "cases").rglob("openrlhf-kto-vanilla-loss-nan.md"))
+    page = next((Path(__file__).parents[2] / "kb" / "causes").rglob("openrlhf-kto-vanilla-loss-nan.md"))
     text = page.read_text(encoding="utf-8").replace(f"id: {page.stem}", "id: our-own-incident", 1)
     (tmp_path / "our-own-incident.md").write_text(text, encoding="utf-8")
     monkeypatch.setenv("TRAINMEDIC_KB_PATHS", str(tmp_path / "our-own-incident.md"))
