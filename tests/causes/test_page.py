@@ -77,6 +77,23 @@ def test_a_page_becomes_a_case() -> None:
     assert toy.status == "published"
 
 
+def test_what_is_said_in_one_language_is_shown_in_both() -> None:
+    text = PAGE.replace('{en: "Toy", zh: "玩具"}', '{en: "Toy"}').partition("\n## zh")[0] + "\n"
+    toy = case(text)
+    assert toy.languages == ("en",)
+    assert (toy.title.zh, toy.section("cause", "zh")) == ("Toy", "Because.")
+    assert "Because." in render_case(toy, "zh")
+
+
+def test_the_messages_of_its_checks_begin_the_cause_of_a_page_without_symptoms() -> None:
+    made = case(
+        "---\nid: toy-case\ntitle: {en: Toy}\nfamily: code\nsources: []\nchecks:\n  - id: a-check\n"
+        "    applies: {framework: [trl]}\n    message: {en: Seen here.}\n---\n## en\n### Cause\nBecause.\n## Check a-check\n"
+    )
+    assert made.section("cause", "en") == "Seen here.\n\nBecause."
+    assert (made.frameworks, made.rules, made.kind) == (("trl",), ("a-check",), "fault")
+
+
 def test_headings_of_both_languages_name_the_same_sections() -> None:
     toy = case()
     assert toy.section("symptom", "en") == "It is broken."
@@ -109,15 +126,16 @@ def test_windows_line_ends_change_nothing() -> None:
     [
         ("---\nid", "id", 1, "front matter"),
         ("kind: fault", "kind: [fault", 5, "not YAML"),
-        ("kind: fault\n", "", 2, "field 'kind' is missing"),
+        ("family: data\n", "", 2, "field 'family' is missing"),
         ("kind: fault", "kind: fault\ncolour: red", 5, "unknown field 'colour'"),
         ("kind: fault", "kind: fault\nkind: fault", 5, "'kind' occurs twice"),
         ("id: toy-case", "id: other", 2, "must be the file's name"),
-        ('{en: "Toy", zh: "玩具"}', '{en: "Toy"}', 3, "both languages"),
+        ('{en: "Toy", zh: "玩具"}', "Toy", 3, "must be a mapping"),
+        ('{en: "Toy", zh: "玩具"}', '{fr: "Toy"}', 3, "in one language or both"),
         ("frameworks: [trl]", "frameworks: trl", 6, "must be a list"),
         ("frameworks: [trl]", 'frameworks: [""]', 6, "must not be empty"),
         ('affected: {trl: ">=1.0,<2.0"}', "affected: [trl]", 8, "must be a mapping"),
-        ("[a, b, c, d], zh: [甲, 乙, 丙, 丁]", "[a]", 7, "field 'zh' is missing"),
+        ("[a, b, c, d], zh: [甲, 乙, 丙, 丁]", "[a], fr: [b]", 7, "unknown field 'fr'"),
         ("says: reporter, ", "", 13, "field 'says' is missing"),
         ('why: {en: "No effect.", zh: "没有作用。"}', "because: x", 15, "unknown field 'because'"),
         ("reviewed: 2026-11-21", "reviewed: 2026-11-21, a friend", 11, "unknown reader 'a friend'"),
@@ -213,7 +231,7 @@ def test_a_rendered_case_says_how_sure_it_is_and_what_to_look_at_next() -> None:
 
 def test_a_rendered_artefact_says_that_nothing_is_wrong() -> None:
     text = render_case(
-        case(PAGE.replace("kind: fault", "kind: artefact").replace('no_rule: "it cannot be seen"', "rules: [r]"))
+        case(PAGE.replace("kind: fault", "kind: artefact").replace('no_rule: "it cannot be seen"', "detected_by: [r]"))
     )
     assert "Nothing is wrong with the run" in text
     assert "Detected by: `r`" in text

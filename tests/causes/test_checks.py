@@ -1,4 +1,4 @@
-"""Rule pages: front matter and its mistakes, bodies and their examples, discovery."""
+"""The checks of pages: their fields and mistakes, their examples, discovery."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from trainmedic.kb.engine.functions import ALL_FUNCTIONS
 from trainmedic.kb.engine.placeholders import compile_template
 from trainmedic.kb.engine.values import UNKNOWN
 from trainmedic.kb.model.report import Safety
-from trainmedic.kb.pages.body import read_body
-from trainmedic.kb.pages.case import load_cases
-from trainmedic.kb.pages.page import PageError, discover
-from trainmedic.kb.pages.rule import RULES, load_rules
+from trainmedic.kb.pages.case import CAUSES, load_cases
+from trainmedic.kb.pages.examples import examples_of
+from trainmedic.kb.pages.page import PageError
+from trainmedic.kb.pages.rule import load_rules
 
 
-def test_a_page_becomes_a_rule() -> None:
+def test_a_check_becomes_a_rule() -> None:
     made = rule(
         applies='{framework: [openrlhf], versions: {openrlhf: "<0.3.4"}}',
         fix='[{set: {bf16: true}, unset: vanilla_loss, safety: safe, when: "vanilla_loss"}]',
@@ -37,41 +37,46 @@ def test_a_page_becomes_a_rule() -> None:
         ("no front matter", 1, "front matter"),
         ("---\n- a\n---\n", 2, "mapping"),
         ("---\nid: [\n---\n", 3, "not YAML"),
-        (page().replace("since:", "sinse:"), 6, "unknown field 'sinse'; did you mean 'since'?"),
-        (page().replace("severity: error\n", ""), 2, "field 'severity' is missing"),
+        (page().replace("since:", "sinse:"), 10, "unknown field 'sinse'; did you mean 'since'?"),
+        (page().replace("severity: error", "since: 0.1.0").replace("\n    since: 0.1.0", "", 1), 7, "is missing"),
         (page("other"), 2, "must be the file's name"),
-        (page(severity="fatal"), 4, "unknown word 'fatal'; known: error, info, warning"),
-        (page(severity="warnnig"), 4, "did you mean 'warning'?"),
-        (page(status="done"), 5, "deprecated, preview, stable"),
-        (page().replace('zh: "一个缺陷"', 'zh: ""'), 3, "title.zh: must not be empty"),
-        (page().replace(', zh: "一个缺陷"', ""), 3, "both languages"),
-        (page(when="micro_batc == 1"), 8, "micro_batc"),
-        (page(when=""), 1, "either 'when', 'check' or a module"),
-        (page(when="").replace("status:", "check: option_check.renamed\nstatus:"), 5, "did you mean 'option_checks'?"),
-        (page(when="").replace("status:", "check: option_checks\nstatus:"), 5, "must be MODULE.FUNCTION"),
-        (page().replace("status:", "check: option_checks.renamed\nstatus:"), 9, "either 'when', 'check' or a module"),
-        (page().replace("when: 'vanilla_loss'", "when: 3"), 8, "must be a condition"),
-        (page(message="{micro_batc}"), 9, "micro_batc"),
-        (page(message="a } b"), 9, "lone"),
-        (page(applies="{model: [x]}"), 7, "unknown field 'model'"),
-        (page(applies="{framework: trl}"), 7, "applies.framework: must be a list"),
-        (page(applies="{framework: []}"), 7, "must not be an empty list"),
-        (page(applies="{versions: [trl]}"), 7, "applies.versions: must be a mapping"),
-        (page(applies="{versions: {trl: new}}"), 7, "version range"),
-        (page(fix="{}").replace("fix: {}", "fix: 3"), 10, "fix: must be a list"),
-        (page(fix="[3]"), 10, "fix: must be a mapping"),
-        (page(fix="[{unset: bf16}]"), 10, "field 'safety' is missing"),
-        (page(fix="[{set: [bf16], safety: safe}]"), 10, "fix.set: must be a mapping"),
-        (page(fix="[{unset: [[1]], safety: safe}]"), 10, "fix.unset: must be a text"),
-        (page(fix="[{set: {b16: 1}, safety: safe}]"), 10, "unknown setting 'b16'; did you mean "),
-        (page(fix="[{set: {bf16: [1]}, safety: safe}]"), 10, "fix.set.bf16: must be a text"),
-        (page(fix="[{safety: display}]"), 10, "one of set, unset"),
-        (page(fix='[{upgrade: "x>=1", safety: safe}]'), 10, "safety: display"),
-        (page(fix="[{unset: bf16, safety: safe, when: nope}]"), 10, "nope"),
-        (page(fix="[{text: {en: a}, safety: display}]"), 10, "both languages"),
-        (page().replace("cases: [a-case]", "cases: [[a]]"), 11, "cases: must be a text"),
-        (page().replace("says: source", "says: me"), 12, "sources.says: unknown word 'me'"),
-        (page().replace("since: 0.1.0", "symptoms: [lossnan]"), 6, "did you mean 'loss_nan'?"),
+        (page().replace("  - id: a-defect", "  - id: A defect"), 7, "lower-case words"),
+        (page(severity="fatal"), 8, "unknown word 'fatal'; known: error, info, warning"),
+        (page(severity="warnnig"), 8, "did you mean 'warning'?"),
+        (page(status="done"), 9, "deprecated, preview, stable"),
+        (page().replace('zh: "seen"', 'zh: ""'), 13, "message.zh: must not be empty"),
+        (page().replace('{en: "seen", zh: "seen"}', "{}"), 13, "in one language or both"),
+        (page(when="micro_batc == 1"), 12, "micro_batc"),
+        (page(when=""), 7, "either 'when' or 'check'"),
+        (
+            page(when="").replace("status:", "check: option_check.renamed\n    status:"),
+            9,
+            "did you mean 'option_checks'?",
+        ),
+        (page(when="").replace("status:", "check: option_checks\n    status:"), 9, "must be MODULE.FUNCTION"),
+        (page().replace("status:", "check: option_checks.renamed\n    status:"), 7, "either 'when' or 'check'"),
+        (page().replace("when: 'vanilla_loss'", "when: 3"), 12, "must be a condition"),
+        (page(message="{micro_batc}"), 13, "micro_batc"),
+        (page(message="a } b"), 13, "lone"),
+        (page(applies="{model: [x]}"), 11, "unknown field 'model'"),
+        (page(applies="{framework: trl}"), 11, "applies.framework: must be a list"),
+        (page(applies="{framework: []}"), 11, "must not be an empty list"),
+        (page(applies="{versions: [trl]}"), 11, "applies.versions: must be a mapping"),
+        (page(applies="{versions: {trl: new}}"), 11, "version range"),
+        (page(fix="{}").replace("fix: {}", "fix: 3"), 14, "fix: must be a list"),
+        (page(fix="[3]"), 14, "fix: must be a mapping"),
+        (page(fix="[{unset: bf16}]"), 14, "field 'safety' is missing"),
+        (page(fix="[{set: [bf16], safety: safe}]"), 14, "fix.set: must be a mapping"),
+        (page(fix="[{unset: [[1]], safety: safe}]"), 14, "fix.unset: must be a text"),
+        (page(fix="[{set: {b16: 1}, safety: safe}]"), 14, "unknown setting 'b16'; did you mean "),
+        (page(fix="[{set: {bf16: [1]}, safety: safe}]"), 14, "fix.set.bf16: must be a text"),
+        (page(fix="[{safety: display}]"), 14, "one of set, unset"),
+        (page(fix='[{upgrade: "x>=1", safety: safe}]'), 14, "safety: display"),
+        (page(fix="[{unset: bf16, safety: safe, when: nope}]"), 14, "nope"),
+        (page().replace("says: source", "says: me"), 5, "sources.says: unknown word 'me'"),
+        (page().replace("since: 0.1.0", "symptoms: [lossnan]"), 10, "did you mean 'loss_nan'?"),
+        (page(body="## Check a-defect\n## Check a-defect\n"), 17, "two chapters for the check 'a-defect'"),
+        (page(body="## Check a-defekt\n"), 16, "no check is called 'a-defekt'; did you mean 'a-defect'?"),
     ],
 )
 def test_a_mistake_is_named_with_page_and_line(text: str, line: int, message: str) -> None:
@@ -114,24 +119,10 @@ def test_a_module_may_bring_its_own_placeholders() -> None:
 
 
 BODY = """## en
-### What it finds
+### Cause
 One.
-```text
-## not a heading
-```
-### Why it matters
-Two.
-### What to do
-Three.
-## zh
-### 检查什么
-一。
-### 为什么重要
-二。
-### 怎么改
-三。
-## Fires
-### The flag is there
+## Check a-defect
+### Fires: the flag is there
 ```bash train.sh
 a
 b ⟦--x 1⟧ \\
@@ -145,14 +136,12 @@ it is ⟦nan⟧
 -a
 +b
 ```
-## Silent
-### It is not
+### Silent: it is not
 ```bash
 a
 ```
 cannot tell allowed
-## Cannot tell
-### It may be
+### Cannot tell: it may be
 ````text
 ```
 ````
@@ -160,11 +149,9 @@ missing: version:trl, setting:bf16
 """
 
 
-def test_a_body_has_sections_and_examples_with_their_marks() -> None:
-    body = read_body(rule(body=BODY))
-    assert body.sections["en"]["What it finds"].endswith("```")
-    assert tuple(body.sections["zh"]) == ("检查什么", "为什么重要", "怎么改")
-    fires, silent, unknown = body.examples
+def test_a_chapter_has_examples_with_their_marks() -> None:
+    fires, silent, unknown = examples_of(rule(body=BODY))
+    assert (fires.kind, fires.sentence) == ("Fires", "the flag is there")
     assert fires.question == "it is nan\n"
     assert fires.attachments[0].content == "a\nb --x 1 \\\n  --y\n2\n"
     assert [(m.attachment, m.line, m.column, m.end_line, m.end_column, m.text) for m in fires.marks] == [
@@ -177,23 +164,51 @@ def test_a_body_has_sections_and_examples_with_their_marks() -> None:
     assert silent.may_be_unknown
     assert unknown.missing == ("version:trl", "setting:bf16")
     assert unknown.attachments[0].content == "```\n"
-    assert rule(body=BODY).page.text.split("\n")[fires.line - 1] == "### The flag is there"
+    assert page(body=BODY).split("\n")[fires.line - 1] == "### Fires: the flag is there"
 
 
 @every_case(
     ("body", "says"),
     [
-        ("## Firse\n", "unknown chapter 'Firse'; did you mean 'Fires'"), ("## en\n### A\nx\n", "unknown section 'A'"),
-        ("## en\n### What to do\nx\n### What to do\n", "occurs twice"), ("lost\n", "outside any section"),
-        ("## en\nlost\n", "outside any section"), ("## Fires\n### S\n```bash\na\n", "never closed"),
-        ("## Fires\n### S\ntext\n", "needs a fenced block"), ("## Fires\n### S\n```bash\n⟦⟦a⟧\n```\n", "inside"),
-        ("## Fires\n### S\n```bash\na⟧\n```\n", "without"), ("## Fires\n### S\n```bash\n⟦a\n```\n", "never closed"),
-        ("## Fires\n### S\n```bash x\na\n```\n```bash x\nb\n```\n", "two blocks"),
+        ("### Firse: S\n", "'Firse: S' must begin with"), ("lost\n", "outside any section"),
+        ("### Fires: S\n```bash\na\n", "never closed"), ("### Fires: S\ntext\n", "needs a fenced block"),
+        ("### Fires: S\n```bash\n⟦⟦a⟧\n```\n", "inside"), ("### Fires: S\n```bash\na⟧\n```\n", "without"),
+        ("### Fires: S\n```bash\n⟦a\n```\n", "never closed"), ("## zh\n", "unknown chapter 'zh'"),
+        ("### Fires: S\n```bash x\na\n```\n```bash x\nb\n```\n", "two blocks"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_a_body_is_named(body: str, says: str) -> None:
+def test_a_mistake_in_a_chapter_is_named(body: str, says: str) -> None:
     with pytest.raises(PageError, match=says):
-        read_body(rule(body=body))
+        examples_of(rule(body=f"## Check a-defect\n{body}"))
+
+
+def test_a_check_has_what_its_page_has_unless_it_says_otherwise() -> None:
+    shared = page().replace("family: data", "family: data\nsignals: [oom]")
+    assert (parsed(shared).symptoms, parsed(shared).title.en) == (("oom",), "A defect")
+    own = shared.replace(
+        "since: 0.1.0",
+        "symptoms: [loss_nan]\n    title: {en: Own}\n    sources: [{url: 'https://example.org/2', says: docs}]",
+    )
+    assert (parsed(own).symptoms, parsed(own).title.zh) == (("loss_nan",), "Own")
+    assert [source.url[-1] for source in parsed(own).sources] == ["2", "1"]
+
+
+def test_a_check_names_the_causes_that_say_they_are_found_by_it(tmp_path: Path) -> None:
+    (tmp_path / "a-defect.md").write_text(page())
+    other = page("b-defect").split("checks:")[0] + "detected_by: [a-defect]\n---\n"
+    (tmp_path / "b-defect.md").write_text(other)
+    rule, case = load_rules((tmp_path,)).get("a-defect"), load_cases((tmp_path,)).get("b-defect")
+    assert rule is not None
+    assert case is not None
+    assert (rule.cases, case.rules) == (("a-defect", "b-defect"), ("a-defect",))
+
+
+def test_two_pages_cannot_have_a_check_of_the_same_id(tmp_path: Path) -> None:
+    (tmp_path / "a-defect.md").write_text(page())
+    (tmp_path / "b-defect.md").write_text(page("b-defect").replace("  - id: b-defect", "  - id: a-defect"))
+    (failure,) = load_rules((tmp_path,)).failures
+    assert (failure.stem, failure.line) == ("b-defect", 7)
+    assert failure.message.startswith("id 'a-defect' is taken by ")
 
 
 def test_a_folder_of_a_team_adds_rules_and_a_bad_page_does_not_stop_the_others(tmp_path: Path) -> None:
@@ -215,20 +230,23 @@ def test_a_folder_of_a_team_adds_rules_and_a_bad_page_does_not_stop_the_others(t
     assert loaded.version != load_rules().version
 
 
-def test_the_version_changes_with_a_rules_module(tmp_path: Path) -> None:
-    (tmp_path / "a-defect.md").write_text(page(when=""))
-    module = tmp_path / "a-defect.py"
+def test_a_check_of_a_team_is_a_function_beside_the_page_and_part_of_the_version(tmp_path: Path) -> None:
+    (tmp_path / "a-defect.md").write_text(page(when="").replace("status:", "check: own.found\n    status:"))
+    module = tmp_path / "own.py"
     module.write_text(
-        "from trainmedic.kb.engine.outcome import Outcome\ndef check(facts):\n    return Outcome(value=True)\n"
+        "from trainmedic.kb.engine.outcome import Outcome\ndef found(facts):\n    return Outcome(value=True)\n"
     )
     first = load_rules((tmp_path,))
-    assert first.get("a-defect") is not None
+    rule = first.get("a-defect")
+    assert rule is not None
+    assert rule.check is not None
+    assert rule.check(facts(evidence())).value is True
     module.write_text("def check(facts):\n    return None\n")
     assert load_rules((tmp_path,)).version != first.version
 
 
 def test_a_page_may_name_a_shared_check(tmp_path: Path) -> None:
-    (tmp_path / "a-defect.md").write_text(page(when="").replace("status:", "check: option_checks.renamed\nstatus:"))
+    (tmp_path / "a-defect.md").write_text(page(when="").replace("status:", "check: option_checks.renamed\n    status:"))
     rule = load_rules((tmp_path,)).get("a-defect")
     assert rule is not None
     assert rule.check is not None
@@ -248,28 +266,15 @@ def test_rules_are_indexed_by_framework_and_deprecated_ones_never_run(tmp_path: 
     assert [each.id for each in loaded.for_framework(None) if each.id in mine] == ["any-run"]
 
 
-def test_built_in_pages_are_found_without_a_registry() -> None:
-    found = [path.stem for path, _ in discover(RULES.folder)]
-    assert len(found) == len(set(found)) == len(load_rules().rules)
-    assert load_rules().failures == ()
-
-
-def test_a_folder_may_hold_rules_and_cases(tmp_path: Path) -> None:
-    (tmp_path / "a-defect.md").write_text(page())
-    (tmp_path / "a-case.md").write_text("---\nid: a-case\nevidence: reported\n---\n")
-    assert load_rules((tmp_path,)).failures == ()
-    assert [problem.stem for problem in load_cases((tmp_path,)).failures] == ["a-case"]
-
-
 def test_the_readme_names_every_function() -> None:
-    text = (RULES.folder / "README.md").read_text()
+    text = (CAUSES / "README.md").read_text()
     assert [name for name in ALL_FUNCTIONS if name not in text] == []
 
 
 @pytest.fixture
 def not_compiled(tmp_path: Path) -> Path:
     """The built-in rules in a place where what they were read into is not kept."""
-    (tmp_path / "rules").symlink_to(RULES.folder)
+    (tmp_path / "causes").symlink_to(CAUSES)
     return tmp_path
 
 

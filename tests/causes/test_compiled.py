@@ -16,14 +16,15 @@ from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.expressions import compile_expression
 from trainmedic.kb.engine.prefilter import SHAPES, empty
 from trainmedic.kb.engine.vocabulary import vocabulary
+from trainmedic.kb.pages.case import CAUSES
 from trainmedic.kb.pages.compiled import CACHE, CompiledPages
-from trainmedic.kb.pages.rule import RULES, load_rules
+from trainmedic.kb.pages.rule import load_rules
 
 
 @pytest.fixture
 def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    (tmp_path / "code" / "cases").mkdir(parents=True)
+    (tmp_path / "code" / "causes").mkdir(parents=True)
     (tmp_path / "code" / "reader.py").write_text("")
     (tmp_path / "pages" / "family").mkdir(parents=True)
     (tmp_path / "pages" / "family" / "one.md").write_text("one")
@@ -31,7 +32,7 @@ def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def compiled(pages: Path) -> CompiledPages:
-    return CompiledPages(pages, pages.parent / "code", ("cases",))
+    return CompiledPages(pages, "pages", pages.parent / "code", ("causes",))
 
 
 def file_of(pages: Path) -> Path:
@@ -42,7 +43,7 @@ def test_what_was_kept_is_loaded_until_a_page_or_its_reader_changes(pages: Path)
     assert compiled(pages).load() is None
     compiled(pages).keep({"one": 1})
     assert compiled(pages).load() == {"one": 1}
-    (pages.parent / "code" / "cases" / "other.md").write_text("no reader")
+    (pages.parent / "code" / "causes" / "other.md").write_text("no reader")
     assert compiled(pages).load() == {"one": 1}
 
 
@@ -95,7 +96,7 @@ def test_a_disk_that_is_full_harms_nothing(pages: Path, monkeypatch: pytest.Monk
 
 
 def test_rules_that_were_kept_find_what_rules_that_are_read_find(tmp_path: Path) -> None:
-    (tmp_path / "rules").symlink_to(RULES.folder)
+    (tmp_path / "causes").symlink_to(CAUSES)
     made = load_rules(builtin=tmp_path)
     kept = pickle.loads(pickle.dumps(made))
     assert (kept.version, kept.ids) == (made.version, made.ids)

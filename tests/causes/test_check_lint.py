@@ -1,4 +1,4 @@
-"""Every rule page: examples are run, links hold, both languages are there. `trainmedic kb lint` runs the same."""
+"""Every check: its examples are run, its form and its links hold. `trainmedic kb lint` runs the same."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tests.cases.test_page import case
+from tests.causes.test_page import case
 from tests.every_case import every_case
 from tests.rules.support import rule, ruleset
 from tests.shipped import shipped_cases, shipped_rules
@@ -17,10 +17,9 @@ from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.rule import Rule, RuleSet
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.model.evidence import Evidence
-from trainmedic.kb.model.page import Page
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.pages.body import KINDS, Example, read_body
 from trainmedic.kb.pages.case import CaseSet
+from trainmedic.kb.pages.examples import KINDS, Example, examples_of
 from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse.pipeline import parse
 
@@ -33,7 +32,7 @@ def read(question: str, attachments: Sequence[Attachment]) -> Evidence:
 
 
 def examples() -> list[tuple[Rule, Example]]:
-    return [(rule, example) for rule in RULES.rules for example in read_body(rule).examples]
+    return [(rule, example) for rule in RULES.rules for example in examples_of(rule)]
 
 
 @every_case(("page", "example"), examples())
@@ -46,28 +45,25 @@ def test_all_pages_load() -> None:
     assert RULES.rules
 
 
-def test_pages_follow_their_form_and_link_to_cases_that_link_back() -> None:
+def test_pages_follow_their_form_and_name_checks_that_there_are() -> None:
     found = lint(RULES, shipped_cases(), lambda question, attachments: Evidence(), vocabulary())
     assert [str(problem) for problem in found if not problem.message.startswith(KINDS)] == []
 
 
-DOCUMENTED = (
-    "## en\n### What it finds\na\n### Why it matters\na\n### What to do\na\n"
-    "## zh\n### 检查什么\n一\n### 为什么重要\n一\n### 怎么改\n一\n"
-)
+CHAPTER = "## Check a-defect\n"
 SCRIPT = "deepspeed --module openrlhf.cli.train_kto \\\n   --pretrain x/Qwen2-7B \\\n   {}--micro_train_batch_size 1\n"
 
 
 def example(kind: str, content: str, after: str = "") -> str:
-    return f"## {kind}\n### One\n```bash train.sh\n{content}```\n{after}\n"
+    return f"### {kind}: one\n```bash train.sh\n{content}```\n{after}\n"
 
 
 DIFF = "```diff\n-   --vanilla_loss --micro_train_batch_size 1\n+   --micro_train_batch_size 1\n```"
 GOOD = (
-    DOCUMENTED
+    CHAPTER
     + example("Fires", SCRIPT.format("⟦--vanilla_loss⟧ "), DIFF)
     + example("Silent", SCRIPT.format(""))
-    + "### Two\n```bash\nls\n```\n"
+    + "### Silent: two\n```bash\nls\n```\n"
 )
 FIX = "[{unset: vanilla_loss, safety: safe}]"
 
@@ -90,12 +86,10 @@ def test_a_good_page_has_no_problems() -> None:
         (GOOD.replace("+   --micro", "+   --macro"), "the patch differs"),
         (
             GOOD.replace("```bash\nls", "```bash\n" + SCRIPT.format("--vanilla_loss ")), "the rule fires: has_option"),
-        (GOOD.replace("### What to do\na", "### What to do\n"), "'What to do' of en is missing or empty"),
-        (GOOD.replace("### What to do\na\n", ""), "'What to do' of en is missing or empty"),
-        (GOOD.replace("### Two", "## Cannot tell\n### Two"), "Silent: 1 example(s), at least 2 needed"),
+        (GOOD.replace("### Silent: two", "### Cannot tell: two"), "Silent: 1 example(s), at least 2 needed"),
         (GOOD + example("Cannot tell", SCRIPT.format("")), "the rule is clear"),
         (GOOD + example("Cannot tell", SCRIPT.format("--vanilla_loss "), "missing: log"), "the rule fires"),
-        (GOOD + "## Fires\nlost\n", "text outside any section"),
+        (GOOD.replace("### Fires", "lost\n### Fires"), "text outside any section"),
         (GOOD + example("Cannot tell", SCRIPT.format("")), "name the facts"),
     ],
 )  # fmt: skip
@@ -104,7 +98,8 @@ def test_a_page_that_does_not_hold_is_found_out(body: str, says: str) -> None:
 
 
 def test_a_fix_that_does_not_clear_the_rule_is_found_out() -> None:
-    body = GOOD.split("```diff")[0] + "## Silent" + GOOD.split("## Silent")[1]
+    first, _, rest = GOOD.partition(DIFF)
+    body = first + rest
     wrong = problems(body, fix="[{set: {micro_batch: 2}, safety: unsafe}]")
     assert any("does not clear the rule" in problem for problem in wrong)
     shown = problems(GOOD, fix="[]")
@@ -113,11 +108,11 @@ def test_a_fix_that_does_not_clear_the_rule_is_found_out() -> None:
 
 def test_what_a_rule_asks_for_is_checked() -> None:
     when = 'has_option("vanilla_loss") and version("flash-attn", "<2.6")'
-    body = DOCUMENTED + example("Cannot tell", SCRIPT.format("--vanilla_loss "), "missing: version:flash-attn")
+    body = CHAPTER + example("Cannot tell", SCRIPT.format("--vanilla_loss "), "missing: version:flash-attn")
     assert not any("asks for" in problem for problem in problems(body, when=when))
     wrong = problems(body.replace("missing: version:flash-attn", "missing: log"), when=when)
     assert any("it asks for version:flash-attn, not for log" in problem for problem in wrong)
-    silent = body.replace("## Cannot tell", "## Silent")
+    silent = body.replace("### Cannot tell", "### Silent")
     assert any(
         "the rule cannot tell (it cannot tell without version:flash-attn)" in p for p in problems(silent, when=when)
     )
@@ -143,34 +138,17 @@ def test_a_rule_that_raises_fails_its_examples() -> None:
 
 def test_a_rule_without_since_or_source_is_found_out() -> None:
     bare = replace(rule(body=GOOD, when='has_option("vanilla_loss")', fix=FIX), since="", sources=())
-    assert [problem.message.split(":")[0] for problem in lint_rule(bare, read)] == ["since", "sources"]
-
-
-def test_links_hold_in_both_directions() -> None:
-    made = rule(body=GOOD, when='has_option("vanilla_loss")', fix=FIX)
-
-    def links(**cases: tuple[str, ...]) -> list[str]:
-        loaded = [replace(TOY, id=name.replace("_", "-"), rules=rules) for name, rules in cases.items()]
-        return [str(problem) for problem in links_of(ruleset(made), CaseSet(cases=tuple(loaded)))]
-
-    assert links(a_case=("a-defect",)) == []
-    assert links() == ["kto/a-defect.md:11: cases: there is no case 'a-case'"]
-    assert links(a_case=()) == ["kto/a-defect.md:11: cases: the case 'a-case' does not name this rule"]
-    assert links(a_case=("a-defect", "a-defekt")) == [
-        "a-case.md:1: rules: there is no rule 'a-defekt'; did you mean 'a-defect'?"
-    ]
-    assert links(a_case=("a-defect",), b=("a-defect",)) == [
-        "b.md:1: rules: the rule 'a-defect' does not name this case"
+    assert [problem.message.split(":")[0] for problem in lint_rule(bare, read)] == [
+        "a-defect, since",
+        "a-defect, sources",
     ]
 
 
-def test_a_built_in_rule_need_not_name_a_teams_case() -> None:
-    made = rule(body=GOOD, when='has_option("vanilla_loss")', fix=FIX)
-    cases = [replace(TOY, id=id, rules=("a-defect",)) for id in ("a-case", "own-case")]
-    loaded = CaseSet(cases=tuple(cases), pages={"own-case": Page(name="team/own-case.md")})
-    assert len(list(links_of(ruleset(made), loaded))) == 1
-    assert list(links_of(ruleset(made), loaded, {"team/own-case.md"})) == []
-    assert len(list(links_of(ruleset(made), loaded, {"team/own-case.md", made.page.name}))) == 1
+def test_a_page_names_only_checks_that_there_are() -> None:
+    cases = CaseSet(cases=(replace(TOY, id="a-case", rules=("a-defect", "a-defekt")),))
+    assert [str(problem) for problem in links_of(ruleset(rule(body=GOOD)), cases)] == [
+        "a-case.md:1: detected_by: there is no check 'a-defekt'; did you mean 'a-defect'?"
+    ]
 
 
 def test_a_page_that_did_not_load_is_a_problem(tmp_path: Path) -> None:

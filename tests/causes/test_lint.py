@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from tests.cases.test_page import PAGE, case
+from tests.causes.test_page import PAGE, case
 from tests.every_case import every_case
 from tests.shipped import shipped_cases
 from trainmedic.ingest.authoring.lint import lint
@@ -51,8 +51,8 @@ def test_a_good_page_has_no_problem() -> None:
             {"evidence": "reporter", "sources": (Reference(url="https://a.b/c", says="docs"),)},
             "is reporter, but no source",
         ),
-        ({"rules": ("r",)}, "give either rules, or no_rule"),
-        ({"no_rule": ""}, "give either rules, or no_rule"),
+        ({"rules": ("r",)}, "give either checks, or no_rule"),
+        ({"no_rule": ""}, "give either checks, or no_rule"),
         ({"signals": ("nonsense",)}, "signals: unknown word 'nonsense'"),
         ({"settings": ("learning_rat",)}, "did you mean 'learning_rate'?"),
         ({"signals": ("oom", "oom")}, "signals: a word occurs twice"),
@@ -100,6 +100,26 @@ def test_a_problem_has_the_line_of_its_field(tmp_path: Path) -> None:
         "toy-case.md:18: related: there is no case 'other-case'",
         "toy-case.md:25: en/Fix: '### not a heading\\n' is in the English text, not in the Chinese one",
     ]
+
+
+def in_one_language(**changes: Any) -> tuple[str, ...]:
+    sections = {"en": {"symptom": "It is broken.", "cause": "Because."}, "zh": {}}
+    title, symptoms = Text(en="Toy", zh="Toy"), {"en": ("a",), "zh": ()}
+    bare: dict[str, Any] = {"sections": sections, "title": title, "symptoms": symptoms, "refutations": (), "ask": ()}
+    return problems(**{**bare, "languages": ("en",), "no_rule": "", **changes})
+
+
+def test_a_page_in_one_language_needs_no_more_than_what_is_seen_and_why() -> None:
+    assert in_one_language() == ()
+    assert any("family" in message for message in in_one_language(family="magic"))
+    assert any("en/Symptom" in message for message in in_one_language(sections={"en": {"cause": "Because."}}))
+
+
+def test_a_page_without_the_words_of_users_needs_a_check() -> None:
+    sections = {language: {name: "x" for name in ("cause", "fix", "confirm")} for language in ("en", "zh")}
+    bare: dict[str, Any] = {"symptoms": {}, "refutations": (), "ask": (), "frameworks": (), "sections": sections}
+    assert problems(**bare, no_rule="", rules=("a-check",)) == ()
+    assert problems(**bare) == ("symptoms: give the words of users, or a check",)
 
 
 def test_a_draft_may_lack_refutations_and_questions() -> None:

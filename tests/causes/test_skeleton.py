@@ -18,7 +18,7 @@ from trainmedic.kb.parse.pipeline import parse
 TODAY = date(2026, 11, 22)
 
 
-@pytest.mark.parametrize(("kind", "empty"), [("case", 8), ("mechanism", 4), ("rule", 6)])
+@pytest.mark.parametrize(("kind", "empty"), [("cause", 8), ("mechanism", 4)])
 def test_lint_asks_for_the_empty_sections_of_a_skeleton(kind: str, empty: int, tmp_path: Path) -> None:
     page = tmp_path / "numerics" / "my-page.md"
     page.parent.mkdir()
@@ -37,12 +37,12 @@ def test_lint_asks_for_the_empty_sections_of_a_skeleton(kind: str, empty: int, t
     assert len(sections) == empty
     assert len({problem.line for problem in sections}) == empty
     others = {problem.message for problem in problems} - {problem.message for problem in sections}
-    assert others == ({"cases: name the case that justifies the rule"} if kind == "rule" else set())
+    assert others == set()
 
 
-def test_a_new_case_is_a_draft(tmp_path: Path) -> None:
+def test_a_new_page_is_a_draft(tmp_path: Path) -> None:
     page = tmp_path / "my-case.md"
-    page.write_text(skeleton("case", "my-case", "0.1.0", TODAY), encoding="utf-8")
+    page.write_text(skeleton("cause", "my-case", "0.1.0", TODAY), encoding="utf-8")
     case = load_cases((page,)).get("my-case")
     assert case is not None
     assert case.status == "draft"
