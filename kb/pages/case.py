@@ -60,9 +60,17 @@ def is_cause(content: bytes) -> bool:
     return b"\norigins:" not in content
 
 
+def page_fields(front: Field) -> Fields:
+    """The fields of a cause's page. Raises `PageError`."""
+    if earlier := {"severity", "rules"} & front.mapping().keys():
+        problem = f"{min(earlier)!r} is of the earlier format, which `trainmedic kb migrate FOLDER` rewrites"
+        raise front.error(problem)
+    return front.fields(REQUIRED, OPTIONAL)
+
+
 def read_case(path: Path, page: Page, front: Field) -> tuple[Case, Page]:
     """One page's case, and the page without its text, but with the lines of its sections. Raises `PageError`."""
-    fields = front.fields(REQUIRED, OPTIONAL)
+    fields = page_fields(front)
     reviewed, _, reader = fields.text("reviewed").partition(", ")
     if reader and reader not in READERS:
         raise fields["reviewed"].error(f"unknown reader {reader!r}{suggestion(reader, READERS)}")
@@ -70,9 +78,9 @@ def read_case(path: Path, page: Page, front: Field) -> tuple[Case, Page]:
     checks = [Fields(item.mapping()) for item in fields.items("checks")]
     if "symptoms" not in fields:  # what its checks say is all there is to see of it
         for check in checks:
-            message = check["message"].either() if "message" in check else None
-            for language, found in texts.items():
-                found["cause"] = "\n\n".join(filter(None, (message and message.get(language), found.get("cause"))))
+            for language, found in texts.items() if "message" in check else ():
+                said = (check["message"].either().get(language), found.get("cause", ""))
+                found["cause"] = "\n\n".join(filter(None, said))
     applies = [Fields(check.mapping("applies")) for check in checks]
     case = Case(
         id=page_id(fields, path),

@@ -19,7 +19,7 @@ from trainmedic.kb.engine.vocabulary import Vocabulary, vocabulary
 from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.report import Reference, Safety, Severity
-from trainmedic.kb.pages.case import CAUSES, is_cause
+from trainmedic.kb.pages.case import CAUSES, is_cause, page_fields
 from trainmedic.kb.pages.condition import condition, signal_kinds, template
 from trainmedic.kb.pages.page import (
     KNOWLEDGE,
@@ -99,7 +99,7 @@ def _is_of_other(check: bytes, wanted: frozenset[str | None]) -> bool:
 
 def read_checks(path: Path, page: Page, front: Field, words: Vocabulary | None = None) -> tuple[Checks, Page]:
     """One page's checks, and the page without its text. Raises `PageError`."""
-    fields = Fields(front.mapping())
+    fields = page_fields(front)
     words = words or vocabulary()
     _, texts = chapters(page)
     rules = tuple(_rule(path, page, fields, item, texts, words) for item in fields.items("checks"))

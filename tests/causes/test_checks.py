@@ -31,6 +31,10 @@ def test_a_check_becomes_a_rule() -> None:
     )  # fmt: skip
 
 
+def checked(function: str) -> str:
+    return page(when="").replace("status:", f"check: {function}\n    status:")
+
+
 @every_case(
     ("text", "line", "message"),
     [
@@ -53,7 +57,7 @@ def test_a_check_becomes_a_rule() -> None:
             9,
             "did you mean 'option_checks'?",
         ),
-        (page(when="").replace("status:", "check: option_checks\n    status:"), 9, "must be MODULE.FUNCTION"),
+        (checked("option_checks"), 9, "must be MODULE.FUNCTION"),
         (page().replace("status:", "check: option_checks.renamed\n    status:"), 7, "either 'when' or 'check'"),
         (page().replace("when: 'vanilla_loss'", "when: 3"), 12, "must be a condition"),
         (page(message="{micro_batc}"), 13, "micro_batc"),
@@ -75,6 +79,7 @@ def test_a_check_becomes_a_rule() -> None:
         (page(fix="[{unset: bf16, safety: safe, when: nope}]"), 14, "nope"),
         (page().replace("says: source", "says: me"), 5, "sources.says: unknown word 'me'"),
         (page().replace("since: 0.1.0", "symptoms: [lossnan]"), 10, "did you mean 'loss_nan'?"),
+        ("---\nid: a-defect\nseverity: error\n---\n", 2, "kb migrate"),
         (page(body="## Check a-defect\n## Check a-defect\n"), 17, "two chapters for the check 'a-defect'"),
         (page(body="## Check a-defekt\n"), 16, "no check is called 'a-defekt'; did you mean 'a-defect'?"),
     ],
@@ -231,7 +236,7 @@ def test_a_folder_of_a_team_adds_rules_and_a_bad_page_does_not_stop_the_others(t
 
 
 def test_a_check_of_a_team_is_a_function_beside_the_page_and_part_of_the_version(tmp_path: Path) -> None:
-    (tmp_path / "a-defect.md").write_text(page(when="").replace("status:", "check: own.found\n    status:"))
+    (tmp_path / "a-defect.md").write_text(checked("own.found"))
     module = tmp_path / "own.py"
     module.write_text(
         "from trainmedic.kb.engine.outcome import Outcome\ndef found(facts):\n    return Outcome(value=True)\n"
@@ -246,7 +251,7 @@ def test_a_check_of_a_team_is_a_function_beside_the_page_and_part_of_the_version
 
 
 def test_a_page_may_name_a_shared_check(tmp_path: Path) -> None:
-    (tmp_path / "a-defect.md").write_text(page(when="").replace("status:", "check: option_checks.renamed\n    status:"))
+    (tmp_path / "a-defect.md").write_text(checked("option_checks.renamed"))
     rule = load_rules((tmp_path,)).get("a-defect")
     assert rule is not None
     assert rule.check is not None

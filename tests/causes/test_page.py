@@ -88,7 +88,8 @@ def test_what_is_said_in_one_language_is_shown_in_both() -> None:
 def test_the_messages_of_its_checks_begin_the_cause_of_a_page_without_symptoms() -> None:
     made = case(
         "---\nid: toy-case\ntitle: {en: Toy}\nfamily: code\nsources: []\nchecks:\n  - id: a-check\n"
-        "    applies: {framework: [trl]}\n    message: {en: Seen here.}\n---\n## en\n### Cause\nBecause.\n## Check a-check\n"
+        "    applies: {framework: [trl]}\n    message: {en: Seen here.}\n---\n"
+        "## en\n### Cause\nBecause.\n## Check a-check\n"
     )
     assert made.section("cause", "en") == "Seen here.\n\nBecause."
     assert (made.frameworks, made.rules, made.kind) == (("trl",), ("a-check",), "fault")
