@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from trainmedic.kb.model.case import Case, Question, Refutation
 from trainmedic.kb.model.page import Page, PageProblem
-from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, Kind, chapters, load, page_id, suggestion
+from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, Kind, PageError, chapters, load, page_id, suggestion
 from trainmedic.kb.pages.sections import documentation, sections
 
 HEADINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -74,8 +74,14 @@ def read_case(path: Path, page: Page, front: Field) -> tuple[Case, Page]:
     reviewed, _, reader = fields.text("reviewed").partition(", ")
     if reader and reader not in READERS:
         raise fields["reviewed"].error(f"unknown reader {reader!r}{suggestion(reader, READERS)}")
-    texts, lines = documentation(page, sections(chapters(page)[0], tuple(HEADINGS)), HEADINGS)
+    whole, of_checks = chapters(page)
+    texts, lines = documentation(page, sections(whole, tuple(HEADINGS)), HEADINGS)
     checks = [Fields(item.mapping()) for item in fields.items("checks")]
+    ids = tuple(check["id"].text() for check in checks if "id" in check)
+    for name, chapter in of_checks.items():
+        if name not in ids:
+            problem = f"no check is called {name!r}{suggestion(name, ids)}"
+            raise PageError(PageProblem(page.name, chapter.body_line, problem))
     if "symptoms" not in fields:  # what its checks say is all there is to see of it
         for check in checks:
             for language, found in texts.items() if "message" in check else ():
@@ -102,7 +108,7 @@ def read_case(path: Path, page: Page, front: Field) -> tuple[Case, Page]:
         signals=fields.texts("signals"),
         settings=fields.texts("settings"),
         symptoms=symptom_lines(fields["symptoms"]) if "symptoms" in fields else MappingProxyType({}),
-        rules=(*(check["id"].text() for check in checks if "id" in check), *fields.texts("detected_by")),
+        rules=(*ids, *fields.texts("detected_by")),
         no_rule=fields.text("no_rule"),
         refutations=tuple(_refutation(item) for item in fields.items("refutations")),
         ask=tuple(_question(item) for item in fields.items("ask")),

@@ -7,6 +7,7 @@ wants a number or a boolean says so (`Field.typed`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -261,13 +262,15 @@ Read = TypeVar("Read", bound=Entry)
 class Kind(Generic[Read]):
     """``read`` gets a page's path, the page and its front matter, and may raise `PageError`.
 
-    A folder of a team may hold all kinds of pages: ``is_one`` tells them apart by their bytes.
+    A folder of a team may hold all kinds of pages: ``is_one`` tells them apart by their bytes. ``unread`` are fields
+    that ``read`` does not look at; they are not parsed.
     """
 
     name: str
     folder: Path
     is_one: Callable[[bytes], bool]
     read: Callable[[Path, Page, Field], tuple[Read, Page]]
+    unread: tuple[str, ...] = ()
 
 
 NO_READERS = frozenset(("causes", "defects", "mechanisms", "store", "threads"))
@@ -287,13 +290,14 @@ class Loaded(Generic[Read]):
 def load(
     kind: Kind[Read],
     folders: Iterable[Path] = (),
-    leave_out: Callable[[bytes], bool] | None = None,
+    narrow: Callable[[bytes], bytes] | None = None,
     builtin: Path = KNOWLEDGE,
 ) -> Loaded[Read]:
     """Load the built-in pages of a kind, then those of further folders (or single files).
 
-    A page that breaks its format, an id that occurs twice and an absent folder become problems. ``leave_out`` decides
-    by a built-in page's bytes that it is not needed, where they are not compiled (`kb.pages.compiled`) and cannot be.
+    A page that breaks its format, an id that occurs twice and an absent folder become problems. ``narrow`` gives what
+    is needed of a built-in page's bytes (empty: nothing), where they are not compiled (`kb.pages.compiled`) and cannot
+    be.
     ``builtin`` has the built-in pages, each kind in its folder.
     """
     roots = tuple(folders)
@@ -303,7 +307,7 @@ def load(
     if loaded is None:
         keeps = compiled is not None and compiled.can_be_kept
         above = f"{KNOWLEDGE.name}/{own.name}"
-        loaded = _read(kind, (own,), None if keeps else leave_out, above=above)
+        loaded = _read(kind, (own,), None if keeps else narrow, above=above)
         if compiled is not None and keeps and not loaded.problems:
             compiled.keep(loaded)
     return _read(kind, roots, first=loaded) if roots else loaded
@@ -312,7 +316,7 @@ def load(
 def _read(
     kind: Kind[Read],
     roots: Iterable[Path],
-    leave_out: Callable[[bytes], bool] | None = None,
+    narrow: Callable[[bytes], bytes] | None = None,
     first: Loaded[Read] | None = None,
     above: str = "",
 ) -> Loaded[Read]:
@@ -340,9 +344,9 @@ def _read(
                 # A single page is known by its name: the same page elsewhere is the same knowledge.
                 known_as = name if root.is_dir() else root.name
                 digest.update(known_as.encode() + b"\0" + content)
-                if leave_out is not None and leave_out(content):
+                if narrow is not None and not (content := narrow(content)):
                     continue
-                entry, page = kind.read(path, *read_page(content.decode(), name))
+                entry, page = kind.read(path, *read_page(without(content.decode(), kind.unread), name))
                 if entry.id in entries:
                     raise PageError(page.problem(f"id {entry.id!r} is taken by {pages[entry.id].name}", "id"))
                 entries[entry.id], pages[entry.id] = entry, page
@@ -357,6 +361,14 @@ def _read(
         problems=tuple(problems),
         version=first.version if first is not None and digest.digest() == unchanged else digest.hexdigest()[:12],
     )
+
+
+def without(text: str, fields: Collection[str]) -> str:
+    """The page with these fields of its front matter left blank."""
+    end = text.find(f"\n{_FENCE}\n") + 1
+    block = rf"^(?:{'|'.join(fields)}):.*\n(?:[ -].*\n|\n)*"
+    front = re.sub(block, lambda found: "\n" * found[0].count("\n"), text[:end], flags=re.M) if fields else text[:end]
+    return front + text[end:]
 
 
 def _checks() -> bytes:

@@ -17,7 +17,7 @@ from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.rule import Check, FixSpec, Rule, RuleSet
 from trainmedic.kb.engine.vocabulary import Vocabulary, vocabulary
 from trainmedic.kb.frameworks.settings import specs
-from trainmedic.kb.model.page import Page, PageProblem
+from trainmedic.kb.model.page import Page
 from trainmedic.kb.model.report import Reference, Safety, Severity
 from trainmedic.kb.pages.case import CAUSES, is_cause, page_fields
 from trainmedic.kb.pages.condition import condition, signal_kinds, template
@@ -26,7 +26,6 @@ from trainmedic.kb.pages.page import (
     Field,
     Fields,
     Kind,
-    PageError,
     chapters,
     load,
     one_id,
@@ -63,8 +62,8 @@ def load_rules(
     others are left out: reading all of them takes longer than a check.
     """
     wanted = None if frameworks is None else frozenset(frameworks)
-    leave_out = None if wanted is None else partial(_is_of_others, wanted=wanted)
-    loaded = load(CHECKS, paths, leave_out, builtin)
+    narrow = None if wanted is None else partial(_narrowed, wanted=wanted)
+    loaded = load(CHECKS, paths, narrow, builtin)
     rules: dict[str, Rule] = {}
     problems = list(loaded.problems)
     for checks in loaded.entries.values():
@@ -81,14 +80,18 @@ def load_rules(
     return RuleSet(rules=tuple(rules[name] for name in sorted(rules)), failures=tuple(problems), version=loaded.version)
 
 
-def _is_of_others(content: bytes, wanted: frozenset[str | None]) -> bool:
-    """Whether each check lists frameworks in brackets and none of them is wanted. Does not parse the page."""
+def _narrowed(content: bytes, wanted: frozenset[str | None]) -> bytes:
+    """The page with the checks blank that list frameworks in brackets, none of them wanted; empty if none is left that
+    matters. Does not parse the page."""
     end = content.find(b"\n---", 4)
-    if content.find(b"\ndetected_by:", 0, end) >= 0:
-        return False
     start = content.find(b"\nchecks:", 0, end)
-    checks = content[start:end].split(b"\n  - id:")[1:] if start >= 0 else []
-    return all(_is_of_other(check, wanted) for check in checks)
+    head, *checks = content[start:end].split(b"\n  - id:") if start >= 0 else (b"",)
+    kept = [not _is_of_other(check, wanted) for check in checks]
+    if not any(kept):
+        return content if content.find(b"\ndetected_by:", 0, end) >= 0 else b""
+    blocks = (b"\n  - id:" + check for check in checks)
+    texts = (text if stays else b"\n" * text.count(b"\n") for text, stays in zip(blocks, kept, strict=True))
+    return b"".join((content[:start], head, *texts, content[end:]))
 
 
 def _is_of_other(check: bytes, wanted: frozenset[str | None]) -> bool:
@@ -102,21 +105,28 @@ def read_checks(path: Path, page: Page, front: Field, words: Vocabulary | None =
     fields = page_fields(front)
     words = words or vocabulary()
     _, texts = chapters(page)
-    rules = tuple(_rule(path, page, fields, item, texts, words) for item in fields.items("checks"))
-    if stray := sorted(texts.keys() - {rule.id for rule in rules}):
-        chapter = texts[stray[0]]
-        problem = f"no check is called {stray[0]!r}{suggestion(stray[0], [rule.id for rule in rules])}"
-        raise PageError(PageProblem(page.name, chapter.body_line, problem))
+    shared = tuple(item.reference() for item in fields.items("sources"))
+    rules = tuple(_rule(path, page, fields, item, texts, words, shared) for item in fields.items("checks"))
     return (
         Checks(id=page_id(fields, path), rules=rules, detected_by=fields.texts("detected_by")),
         replace(page, text=""),
     )
 
 
-CHECKS = Kind(name="checks", folder=CAUSES, is_one=is_cause, read=read_checks)
+CHECKS = Kind(
+    name="checks", folder=CAUSES, is_one=is_cause, read=read_checks, unread=("symptoms", "refutations", "ask")
+)
 
 
-def _rule(path: Path, page: Page, of_page: Fields, item: Field, texts: Mapping[str, Page], words: Vocabulary) -> Rule:
+def _rule(
+    path: Path,
+    page: Page,
+    of_page: Fields,
+    item: Field,
+    texts: Mapping[str, Page],
+    words: Vocabulary,
+    shared: Sequence[Reference],
+) -> Rule:
     fields = item.fields(REQUIRED, OPTIONAL)
     name = one_id(fields["id"])
     if ("when" in fields) == ("check" in fields):
@@ -142,7 +152,7 @@ def _rule(path: Path, page: Page, of_page: Fields, item: Field, texts: Mapping[s
         note=fields["note"].either() if "note" in fields else None,
         fixes=tuple(_fix(item, words, has_check, severity) for item in fields.items("fix")),
         cases=(path.stem,),
-        sources=_sources(fields, of_page),
+        sources=_sources(fields, shared),
         when="" if has_check else fields["when"].raw,
         page=_place(page, item, fields, texts.get(name)),
     )
@@ -154,10 +164,9 @@ def _place(page: Page, item: Field, fields: Fields, chapter: Page | None) -> Pag
     return replace(chapter or Page(name=page.name, body_line=item.line, before=item.line - 1), lines=lines)
 
 
-def _sources(fields: Fields, of_page: Fields) -> tuple[Reference, ...]:
+def _sources(fields: Fields, shared: Sequence[Reference]) -> tuple[Reference, ...]:
     own = tuple(item.reference() for item in fields.items("sources"))
     known = {source.url for source in own}
-    shared = (item.reference() for item in of_page.items("sources"))
     return (*own, *(source for source in shared if source.url not in known))
 
 

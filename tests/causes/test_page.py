@@ -144,6 +144,7 @@ def test_windows_line_ends_change_nothing() -> None:
         ("### Cause", "### Symptom", 23, "occurs twice"),
         ("## zh", "## fr", 32, "unknown chapter 'fr'; known: en, zh"),
         ("## en\n", "## en\nloose text\n", 20, "text outside any section"),
+        ("看。\n", "看。\n## Check a-check\n", 41, "no check is called 'a-check'"),
     ],
 )
 def test_a_broken_page_says_where_and_what(old: str, new: str, line: int, message: str) -> None:
