@@ -334,7 +334,7 @@ def _read(
     for root in roots:
         if not root.exists():
             problems.append(PageProblem(str(root), 1, "no such folder"))
-        for module in sorted(root.rglob("*.py")):
+        for module in sorted(root.rglob("*.py")) if first is not None else ():
             digest.update(module.read_bytes())
         for path, name in discover(root, above):
             try:
@@ -378,17 +378,17 @@ def _checks() -> bytes:
 def chapters(page: Page) -> tuple[Page, Mapping[str, Page]]:
     """The page without the chapters of its checks, and these chapters by the ids of the checks. Their bodies are not
     looked at: a line that begins such a chapter is never a line of an example."""
-    lines = page.text.split("\n")
-    starts = [at for at in range(page.body_line - 1, len(lines)) if lines[at].startswith(f"## {CHECK}")]
-    ends = (*starts[1:], len(lines))
+    opening = f"\n## {CHECK}"
+    whole, *texts = page.text.split(opening)
+    line = whole.count("\n") + 1  # before the chapter
     found: dict[str, Page] = {}
-    for start, end in zip(starts, ends, strict=False):
-        name = lines[start].removeprefix(f"## {CHECK}").strip()
+    for text in texts:
+        name = text.partition("\n")[0].strip()
         if name in found:
-            raise PageError(PageProblem(page.name, start + 1, f"two chapters for the check {name!r}"))
-        text = "\n".join(lines[start:end])
-        found[name] = Page(name=page.name, text=text, body_line=start + 1, before=start)
-    return (replace(page, text="\n".join(lines[: starts[0]])) if starts else page), found
+            raise PageError(PageProblem(page.name, line + 1, f"two chapters for the check {name!r}"))
+        found[name] = Page(name=page.name, text=opening[1:] + text, body_line=line + 1, before=line)
+        line += text.count("\n") + 1
+    return (replace(page, text=whole) if texts else page), found
 
 
 def discover(root: Path, above: str = "") -> Iterator[tuple[Path, str]]:
