@@ -34,6 +34,7 @@ LONG = 100
 """Characters of a condition that are written on one line."""
 UNCERTAIN = frozenset(("id", "symptoms", "signals", "refutations", "related", "checks", "detected_by"))
 _KEY = re.compile(r"\b(?:title|applies|framework|when|message|fix|text|safety|set|unset|en|zh):")
+_CHAPTER = f"\n## {CHECK}"
 FOLDERS = re.compile(r"(?:^|(?<=/))(?:cases|rules)(?=/)")
 
 
@@ -75,36 +76,38 @@ class Migration:
 def migrate(folder: Path) -> Migration:
     """What the pages below a folder become; nothing is written yet. Raises `PageError`.
 
-    Subfolders ``cases`` and ``rules`` become ``causes``; other pages stay where they are.
+    Subfolders ``cases`` and ``rules`` become ``causes``; other pages stay where they are. A page that is there in both
+    formats takes over what the earlier one says, and keeps its other checks.
     """
     pages = [_old(path, name) for path, name in discover(folder) if b"\norigins:" not in path.read_bytes()]
     made = Migration()
-    places: dict[str, Path] = {}
+    rest = [old for old in pages if "severity" not in old.blocks]
+    cases = [old for old in rest if "rules" in old.blocks or _new_path(folder, old.path) != old.path]
+    places = {old.path.stem: old.path for old in rest if old not in cases}
     order: dict[str, int] = {}  # in which a case lists its rules
-    for old in (old for old in pages if "severity" not in old.blocks):
+    for old in cases:
         order |= {name: at for at, name in enumerate(old.fields.texts("rules"))}
-        places[old.path.stem] = new = _new_path(folder, old.path)
-        made.pages[new] = _case_text(old)
-        if new != old.path:
-            made.gone.append(old.path)
-        elif made.pages[new] == old.page.text:
-            del made.pages[new]
+        new = places.setdefault(old.path.stem, _new_path(folder, old.path))
+        made.pages[new] = _case_text(old, _text_at(new) if new != old.path else "")
+        made.gone.append(old.path)
     rules = (old for old in pages if "severity" in old.blocks)
     for old in sorted(rules, key=lambda old: order.get(old.path.stem, len(order))):
         made.gone.append(old.path)
-        cases = old.fields.texts("cases")
-        home = next((case for case in cases if case in places), None)
+        named = old.fields.texts("cases")
+        home = next((case for case in named if case in places), None)
         if home is None:
             home = old.path.stem
-            places[home] = _new_path(folder, old.path)
-            made.pages[places[home]] = _own_page(old, cases)
+            place = places.setdefault(home, _new_path(folder, old.path))
+            made.pages[place] = _own_page(old, named)
         place = places[home]
-        text = made.pages.get(place) or place.read_text(encoding="utf-8")
-        made.pages[place] = _with_check(text, place, old, made)
-        for other in (case for case in cases if case in places and case != home):
-            text = made.pages.get(places[other]) or places[other].read_text(encoding="utf-8")
-            made.pages[places[other]] = _detected(text, old.path.stem)
+        made.pages[place] = _with_check(made.pages.get(place) or _text_at(place), place, old, made)
+        for other in (places[case] for case in named if case in places and case != home):
+            made.pages[other] = _detected(made.pages.get(other) or _text_at(other), old.path.stem)
     return made
+
+
+def _text_at(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def _old(path: Path, name: str) -> Old:
@@ -133,15 +136,18 @@ def _split(text: str) -> tuple[dict[str, str], str]:
     return blocks("\n".join(lines[1 : page.body_line - 2]) + "\n"), "\n".join(lines[page.body_line - 1 :])
 
 
-def _case_text(old: Old) -> str:
-    """A case without what the new format says by default, and without its rules, which come as checks."""
-    if "checks" in old.blocks or not {"rules", "status", "kind"} & old.blocks.keys():
-        return old.page.text
+def _case_text(old: Old, there: str) -> str:
+    """A case without what the new format says by default, and without its rules, which come as checks, or are on the
+    page that is ``there`` already."""
     kept = {name: text for name, text in old.blocks.items() if name != "rules"}
     if old.fields.text("status") == "published":
         del kept["status"]
     if old.fields.text("kind") == "fault":
         del kept["kind"]
+    if there:
+        front, body = _split(there)
+        kept |= {name: front[name] for name in ("detected_by", "checks") if name in front}
+        return _page(kept, f"{old.body.rstrip()}\n{''.join(body.partition(_CHAPTER)[1:])}")
     return _page(kept, old.body)
 
 
@@ -209,14 +215,18 @@ def _with_check(text: str, place: Path, old: Old, made: Migration) -> str:
         mine["sources"] = "sources:\n" + "".join(f"  - {source}\n" for source in sources)
     listed = "".join(mine[name] for name in CHECK_FIELDS if name in mine)
     indented = "".join(f"    {line}" if line.strip() else line for line in listed.splitlines(keepends=True))
-    checks = front.pop("checks", "checks:\n")
+    first, *others = re.split(r"^(?=  - id: )", front.pop("checks", "checks:\n"), flags=re.M)
+    name = old.path.stem
+    checks = first + "".join(other for other in others if other.partition("\n")[0] != f"  - id: {name}")
+    whole, *chapters = body.split(_CHAPTER)
+    body = _CHAPTER.join((whole, *(chapter for chapter in chapters if chapter.partition("\n")[0] != name)))
     front["checks"] = f"{checks}  - {indented[4:]}"
     return _page(front, f"{body.rstrip()}\n\n{_chapter(old)}")
 
 
 def _said(text: str, old: Old) -> Restated:
     """What the page of the cause says for certain: not what users say; with the check's own texts and condition."""
-    front, body = _split(text.partition(f"\n## {CHECK}")[0])
+    front, body = _split(text.partition(_CHAPTER)[0])
     certain = "".join(block for name, block in front.items() if name not in UNCERTAIN)
     check = "".join(old.blocks.get(name, "") for name in ("title", "applies", "when", "message", "fix"))
     return Restated((*certain.split("\n"), *body.split("\n"), _KEY.sub("", check)))
@@ -281,7 +291,7 @@ def _chapter(old: Old) -> str:
 def _detected(text: str, rule: str) -> str:
     front, body = _split(text)
     listed = read_page(text, "")[1].mapping().get("detected_by")
-    rules = (*(listed.texts() if listed else ()), rule)
+    rules = dict.fromkeys((*(listed.texts() if listed else ()), rule))
     checks = front.pop("checks", "")
     front |= {"detected_by": f"detected_by: [{', '.join(rules)}]\n", "checks": checks}
     return _page(front, body)

@@ -143,14 +143,28 @@ def test_further_cases_of_a_rule_say_that_it_detects_them(folder: Path) -> None:
 
 def test_a_rule_is_added_to_a_page_that_was_rewritten_before_and_its_module_goes_along(folder: Path) -> None:
     migrated(folder, {"cases/toy-case.md": CASE, "rules/a-rule.md": rule_text("a-rule")})
-    before = (folder / "causes/toy-case.md").read_text(encoding="utf-8")
     later = rule_text("later").replace("when: packing\n", "")
     migrated(folder, {"rules/x/later.md": later, "rules/x/later.py": "def check(facts):\n    return None\n"})
     assert files(folder) == ["causes/later.py", "causes/toy-case.md"]
     assert loaded(folder, "later").check is not None
     assert loaded(folder, "a-rule").when == "packing"
-    migrated(folder, {})
-    assert (folder / "causes/toy-case.md").read_text(encoding="utf-8").startswith(before.partition("checks:")[0])
+
+
+def test_pages_that_were_changed_in_the_earlier_format_replace_what_was_made_of_them(folder: Path) -> None:
+    pages = {"cases/toy-case.md": CASE, "rules/a-rule.md": rule_text("a-rule"), "rules/b-rule.md": rule_text("b-rule")}
+    migrated(folder, pages)
+    changed = {"cases/toy-case.md": CASE.replace("Because.", "Therefore.")}
+    migrated(folder, {**changed, "rules/a-rule.md": rule_text("a-rule", when="not packing")})
+    case = load_cases((folder,)).get("toy-case")
+    assert case is not None
+    assert (case.section("cause", "en"), sorted(case.rules)) == ("Therefore.", ["a-rule", "b-rule"])
+    assert (loaded(folder, "a-rule").when, loaded(folder, "b-rule").when) == ("not packing", "packing")
+    assert len(examples_of(loaded(folder, "a-rule"))) == 2
+
+
+def test_pages_of_the_format_stay_as_they_are(folder: Path) -> None:
+    migrated(folder, {"toy-case.md": CASE, "a-rule.md": rule_text("a-rule"), "b-case.md": PAGE})
+    assert migrated(folder, {}) == Migration()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Case pages load, and a broken one says where it is broken while the others still load."""
+"""Pages of causes load, and a broken one says where it is broken while the others still load."""
 
 from __future__ import annotations
 
