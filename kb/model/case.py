@@ -44,8 +44,8 @@ class Case:
     """One cause.
 
     ``level`` is a `Level`: a page of its own, a known defect of a package, or a mechanism or an origin of one that
-    stands for itself where no case covers the incident. ``kind`` is ``fault``, or ``artefact`` where nothing is wrong with the
-    run. ``affected``/``fixed`` map package → version range / first fixed version.
+    stands for itself where no case covers the incident. ``kind`` is ``fault``, or ``artefact`` where nothing is wrong
+    with the run. ``affected``/``fixed`` map package → version range / first fixed version.
     ``symptoms`` holds how users word it, per language; ``signals`` the signal kinds it shows; ``settings`` the
     canonical settings involved, or the names in code that a known defect touches.
     ``sections`` maps language → section name (symptom, cause, fix, confirm) → Markdown.
