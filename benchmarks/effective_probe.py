@@ -72,6 +72,10 @@ class Stub(metaclass=Anything):
     def __exit__(self, *error: object) -> None:
         return None
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> dict[str, str]:
+        return {"type": "any"}
+
 
 class StubModule(types.ModuleType):
     __version__ = "9.9.9"

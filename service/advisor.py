@@ -7,7 +7,10 @@ from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
 
+from trainmedic.kb.effective.code import by_source
+from trainmedic.kb.effective.table import effective
 from trainmedic.kb.errors import StoreError
+from trainmedic.kb.frameworks.horizon import packages_of
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Read
@@ -19,9 +22,10 @@ from trainmedic.kb.sources.library import Library
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.service.answer.assemble import Asked, assemble
 from trainmedic.service.answer.audit import audited
+from trainmedic.service.answer.effective import effective_report
 from trainmedic.service.answer.error_messages import explained
 from trainmedic.service.answer.run_diff import diff_view
-from trainmedic.service.answer.schema import Answer, AuditView, DiffView, MessagesView
+from trainmedic.service.answer.schema import Answer, AuditView, DiffView, EffectiveReport, MessagesView
 from trainmedic.service.answer.views import report_view
 from trainmedic.service.dialogue.query import build_query
 from trainmedic.service.dialogue.request import Ask, safely_named
@@ -111,6 +115,17 @@ class Advisor:
         """Rules only: no retrieval, no model, nothing stored."""
         evidence = self.read("", safely_named(attachments))
         return report_view(evidence, self.pipeline.check(evidence), "zh" if language == "zh" else "en")
+
+    def effective(self, attachments: Sequence[Attachment], language: str = "en") -> EffectiveReport:
+        """Every option that decides the runs of these files. Nothing is stored."""
+        evidence, source = self.read("", safely_named(attachments)), self.source
+        for package in (packages_of(evidence.runs) or frozenset()) & evidence.versions.keys():
+            fact = evidence.versions[package]
+            if source is not None and fact.exact is not None:
+                source.sources.order(package, fact.exact)
+        initialise = by_source(source.derived.tree) if source is not None else None
+        found = (effective(evidence, run, initialise) for run in evidence.runs if run.options)
+        return effective_report(evidence, found, "zh" if language == "zh" else "en")
 
     def audit(
         self,

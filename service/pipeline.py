@@ -15,6 +15,8 @@ from typing import Literal
 
 from trainmedic.kb.audit.audit import DefectMatch
 from trainmedic.kb.comparison.run_diff import RunDiff, Side, diff_runs, side_of
+from trainmedic.kb.effective.model import Effective
+from trainmedic.kb.effective.table import effective
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.patches import with_patches
@@ -82,7 +84,8 @@ class Draft:
     difference to the previous answer. ``printed`` are messages of frameworks in the evidence, ``raised`` the code that
     its tracebacks end in, ``changed_code`` what is new on their path, ``similar`` reports of others, ``defects`` those
     of the installed packages to show beside the causes, ``sightings`` how many earlier conversations were about the
-    same failure and the day of the last. ``inquiry`` is a question that is no incident. ``recalled``: all stored turns
+    same failure and the day of the last. ``inquiry`` is a question that is no incident, ``effective`` what decides the
+    run. ``recalled``: all stored turns
     could be read. ``judgement`` is a model's, which decides over the diagnosis of the
     program; ``elector`` is the name of a model that only weighed the program's causes.
     """
@@ -107,6 +110,7 @@ class Draft:
     defects: tuple[DefectMatch, ...] = ()
     runs: ComparedRuns | None = None
     inquiry: Inquiry | None = None
+    effective: Effective | None = None
     sightings: tuple[int, str] | None = None
     recalled: bool = True
     embedded_percent: int = 0
@@ -208,6 +212,7 @@ class Pipeline:
             defects=() if quiet else self._defects(context, diagnosis),
             runs=compared,
             inquiry=inquiry,
+            effective=effective(context.evidence) if context.evidence.run.options else None,
         )
         watch.lap("compose")
         return replace(draft, timings_ms=watch.laps)

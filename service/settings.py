@@ -160,6 +160,12 @@ class Settings(Section):
         description="whose source code is read: that of `installed` packages, also that of the `index` which pip is "
         "configured for, or none but what is stored (`off`) ([sources.md](../use/sources.md))",
     )
+    sources_mib: int = Field(
+        2048,
+        ge=64,
+        description="MiB of stored source up to which releases of the `index` are fetched for a question; those that "
+        "were not used for longest go",
+    )
     request_timeout_s: float = Field(30.0, gt=0, description="deadline of a request; an error is returned after it")
     concurrency: int = Field(
         4,

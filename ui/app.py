@@ -23,7 +23,7 @@ from trainmedic.service.storage.memory import Memory, Observer
 from trainmedic.service.storage.silence import patience
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.loading import load_knowledge
-from trainmedic.ui.releases import learning, sources_in
+from trainmedic.ui.releases import WAIT_S, learning, sources_in
 from trainmedic.ui.reload import Reloader, state_of
 
 if TYPE_CHECKING:
@@ -67,13 +67,13 @@ def build_advisor(
     from trainmedic.service.dialogue.reading import ReadOnce
 
     knowledge = load_knowledge(settings, embedder, at_once=at_once)
-    source = source or Library(sources_in(settings.data_dir, settings.sources))
+    source = source or Library(sources_in(settings.data_dir, settings.sources, settings.sources_mib))
     history = None
     if with_history and settings.history_days > 0:
         history = History(database or database_of(settings))
         with patience():
             history.forget(timedelta(days=settings.history_days))
-    return Advisor(knowledge, ReadOnce(read), Memory(history, observers), source)
+    return Advisor(knowledge, learning(ReadOnce(read), source.sources), Memory(history, observers), source)
 
 
 def database_of(settings: Settings) -> Engine:
@@ -136,11 +136,12 @@ def build_service(
     if model is not None:
         background.append(partial(serving, model))
     before = state_of(settings)
-    source = Library(sources_in(settings.data_dir, settings.sources))
+    source = Library(sources_in(settings.data_dir, settings.sources, settings.sources_mib, WAIT_S))
     source.derived.attach()
     background.append(source.running)
-    read = learning(reading.read)
-    advisor = build_advisor(settings, observers=observers, at_once=True, database=database, read=read, source=source)
+    advisor = build_advisor(
+        settings, observers=observers, at_once=True, database=database, read=reading.read, source=source
+    )
     reloader = Reloader(settings, advisor, seen=before)
     background.append(reloader.running)
     history = advisor.memory.history

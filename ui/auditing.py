@@ -16,6 +16,7 @@ from trainmedic.kb.sources.library import Library
 from trainmedic.service.answer.audit import audited
 from trainmedic.service.answer.schema import AuditView
 from trainmedic.ui.checking import attachment_of
+from trainmedic.ui.releases import library_here
 
 INSTALLED = "installed packages"
 
@@ -33,7 +34,8 @@ def audit(
 
     A `Path` is read as a file; a string is the text itself, such as the output of ``pip list``. Lock files,
     requirements, configuration and logs are told apart by their content. ``installed`` adds the packages of this
-    Python. ``good`` lists the packages of an environment that works, to compare with. ``possible``: the proposed
+    Python. ``good`` lists the packages of an environment that works, to compare with, their code too, as far as the
+    setting ``sources`` lets it be read. ``possible``: the proposed
     versions also clear defects whose condition is not known. Raises `OSError` for a file that cannot be read; nothing
     inside a text raises.
     """
@@ -41,7 +43,8 @@ def audit(
     if installed:
         attachments.insert(0, installed_packages())
     compared = [attachment_of(number, item) for number, item in enumerate(good, start=1)]
-    view, _ = examine(attachments, compared, question, language, pages, with_possible=possible)
+    library = library_here() if compared else None
+    view, _ = examine(attachments, compared, question, language, pages, with_possible=possible, library=library)
     return view
 
 

@@ -16,6 +16,7 @@ from trainmedic.service.answer.run_diff import diff_view
 from trainmedic.service.answer.schema import DiffView
 from trainmedic.ui.checking import attachment_of
 from trainmedic.ui.checking import examine as examine_run
+from trainmedic.ui.releases import library_here
 
 
 def diff(
@@ -28,11 +29,12 @@ def diff(
     """What differs between a run that works and one that fails, the differences that explain the failure first.
 
     Each side is what belongs to one run: configuration, command, log, package list. A `Path` is read as a file, a
-    string is the text itself. ``pages`` are folders of your own pages. Raises `OSError` for a file that cannot be read;
+    string is the text itself. The code of the packages is compared as far as the setting ``sources`` lets it be read.
+    ``pages`` are folders of your own pages. Raises `OSError` for a file that cannot be read;
     nothing inside a text raises.
     """
     sides = [[attachment_of(number, item) for number, item in enumerate(side, start=1)] for side in (good, bad)]
-    return examine(sides[0], sides[1], language, pages)
+    return examine(sides[0], sides[1], language, pages, library_here())
 
 
 def examine(

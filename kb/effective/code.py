@@ -8,7 +8,7 @@ from typing import Any
 
 from trainmedic.kb.effective.model import Effective, Outcome, Outcomes
 from trainmedic.kb.effective.written import known_as
-from trainmedic.kb.errors import NotFound
+from trainmedic.kb.errors import NotFound, SourceError
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.run import Value
 from trainmedic.kb.sources.initialising import UNKNOWN, initialised
@@ -37,7 +37,7 @@ def _outcomes(found: Effective, tree_of: TreeOf) -> Outcomes:
     for name in classes:
         try:
             made = initialised(name, tree, *([base] if base is not None else []), values=given)
-        except NotFound as error:
+        except (NotFound, SourceError) as error:
             _LOG.info("%s of %s %s is not followed: %s", name, tree.package, tree.version, error)
             continue
         outcomes |= {

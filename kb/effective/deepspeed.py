@@ -10,19 +10,25 @@ from trainmedic.kb.data_files import load_table
 from trainmedic.kb.effective.model import Kind, Lost, Row
 from trainmedic.kb.frameworks.batch import Known
 from trainmedic.kb.model.run import RunConfig, Value
+from trainmedic.kb.versions import version_key
 
 Rows = Mapping[tuple[str, str], Row]
+_MOST_HIDDEN = 10**9
 _BUCKETS = {"squared": (1.0, 2), "0.9 squared": (0.9, 2), "10": (10.0, 1)}
 
 
-def filled(rows: Rows, run: RunConfig, global_batch: Known | None) -> Iterator[tuple[Row, Lost | None]]:
-    """The rows of the file whose value the trainer decides."""
+def filled(
+    rows: Rows, run: RunConfig, global_batch: Known | None, transformers: str | None
+) -> Iterator[tuple[Row, Lost | None]]:
+    """The rows of the file whose value the trainer decides, in this release of it."""
     hidden = next((option.value for region in run.regions for option in region.options if _is_hidden(option.key)), None)
     for key, how in load_table("effective/deepspeed.toml")["fill"].items():
         row = rows.get(("deepspeed", key))
         if row is None or row.span is None:
             continue
         value, origin = _value(how, rows, global_batch, hidden)
+        if isinstance(value, float) and "hidden" in how and _is_rounded(how, transformers):
+            value = int(value)
         if row.value == "auto":
             known = value is not None
             kind: Kind = "derived" if known else "computed"
@@ -30,6 +36,10 @@ def filled(rows: Rows, run: RunConfig, global_batch: Known | None) -> Iterator[t
         elif value is not None and "hidden" not in how and "value" not in how and _differs(row.value, value):
             reason = f"{origin} is {value}"
             yield row, Lost(name=key, value=row.value, kind="refused", reason=reason, span=row.span, part="deepspeed")
+
+
+def _is_rounded(how: Mapping[str, Any], transformers: str | None) -> bool:
+    return not transformers or version_key(transformers) >= version_key(how.get("whole_since", "0"))
 
 
 def _is_hidden(key: str) -> bool:
@@ -42,8 +52,8 @@ def _value(how: Mapping[str, Any], rows: Rows, global_batch: Known | None, hidde
         return how["value"], "always"
     if "hidden" in how:
         factor, power = _BUCKETS[how["hidden"]]
-        known = isinstance(hidden, int) and not isinstance(hidden, bool)
-        return (int(factor * int(hidden) ** power) if known else None), "from the model's hidden size"  # type: ignore[arg-type]
+        known = isinstance(hidden, int) and not isinstance(hidden, bool) and hidden < _MOST_HIDDEN
+        return (factor * int(hidden) ** power if known else None), "from the model's hidden size"  # type: ignore[arg-type]
     if "number" in how:
         if how["number"] == "global_batch" and global_batch is not None:
             return global_batch.value, global_batch.how

@@ -176,7 +176,7 @@ class _Work:
                 known = row or Row(name=name, value=None, kind="derived", origin="", setting=name)
                 self._put(replace(known, value=setting.value, kind="derived", origin=setting.source))
         if self.framework in HF_TRAINERS or self.framework in HF:
-            for row, lost in filled(self.rows, self.run, sizes.global_batch):
+            for row, lost in filled(self.rows, self.run, sizes.global_batch, self.transformers):
                 self._put(row)
                 self.written.lost += [lost] if lost is not None else []
 

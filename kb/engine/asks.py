@@ -50,6 +50,13 @@ def _ask(fact: str, spellings: Sequence[str], note: Text) -> Text:
             en=f"What is {shown} set to? {note.en}",
             zh=f"{shown} 设的是什么？{note.zh}",
         )
+    if kind == "stacks":
+        ranks = name.replace("+", ", ")
+        en, zh = ("all ranks", "所有 rank") if name == "*" else (f"rank {ranks}", f"rank {ranks}")
+        return Text(
+            en=f"Send the stacks of {en}, taken twice: `py-spy dump --pid PID`, or `trainmedic doctor` there.",
+            zh=f"请提供 {zh} 的堆栈，隔几秒取两次：`py-spy dump --pid PID`，或在那里运行 `trainmedic doctor`。",
+        )
     if kind == "metric":
         return Text(en=f"Paste log rows that show `{name}`.", zh=f"请贴出含有 `{name}` 的日志行。")
     return _WORDS.get(kind, Text(en=f"Please give {fact}.", zh=f"请提供 {fact}。"))

@@ -13,7 +13,7 @@ from trainmedic.kb.engine.expressions import Expression
 from trainmedic.kb.engine.facts import FactBook, Facts
 from trainmedic.kb.engine.fixes import fixes
 from trainmedic.kb.engine.outcome import CLEAR, NOT_SHOWN, Outcome
-from trainmedic.kb.engine.rule import Rule, RuleSet
+from trainmedic.kb.engine.rule import FixSpec, Rule, RuleSet
 from trainmedic.kb.engine.values import UNKNOWN
 from trainmedic.kb.frameworks.canonical import keys_of
 from trainmedic.kb.model.evidence import Evidence
@@ -192,19 +192,18 @@ def _with_versions(outcome: Outcome, versions: Mapping[str, str], facts: Facts) 
         needed.extend(fact.missing)
     if outcome.value is False or not versions:
         return outcome
-    return Outcome(
+    return replace(
+        outcome,
         value=None if needed else outcome.value,
         evidence=tuple(dict.fromkeys(spans)),
         missing=tuple(dict.fromkeys((*outcome.missing, *needed))),
-        user_provided=outcome.user_provided,
-        terms=outcome.terms,
-        values=outcome.values,
     )
 
 
 def _finding(rule: Rule, outcome: Outcome, facts: Facts) -> Finding:
     fired = outcome.value is True
     needed = () if fired else _missing(rule, outcome, facts)
+    changes = (FixSpec(safety=each.safety, set=each.set, alternative=each.alternative) for each in outcome.changes)
     return Finding(
         rule_id=rule.id,
         title=rule.title,
@@ -214,7 +213,7 @@ def _finding(rule: Rule, outcome: Outcome, facts: Facts) -> Finding:
         run_id=facts.run.id,
         concludes=rule.concludes,
         symptoms=rule.symptoms,
-        fixes=fixes(rule.fixes, facts, outcome.values) if fired else (),
+        fixes=fixes((*changes, *rule.fixes), facts, outcome.values) if fired else (),
         evidence=_evidence(rule, outcome, facts),
         missing=needed,
         cases=rule.cases,

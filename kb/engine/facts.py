@@ -15,10 +15,13 @@ from typing import Any, TypeVar, cast
 from trainmedic.kb.engine.graphics_cards import cards
 from trainmedic.kb.engine.log_text import Haystack
 from trainmedic.kb.engine.memory_places import out_of_memory, size_of
-from trainmedic.kb.engine.values import UNKNOWN, Fact, Key, show, unresolved
+from trainmedic.kb.engine.values import UNKNOWN, Fact, Key, is_number, show, unresolved
 from trainmedic.kb.frameworks.batch import batch
 from trainmedic.kb.frameworks.catalogue import pins
 from trainmedic.kb.frameworks.horizon import Horizon, Kind, horizons, packages_of
+from trainmedic.kb.hang.judge import judge, read
+from trainmedic.kb.hang.model import Dumps, Verdict
+from trainmedic.kb.hang.model import Kind as Hang
 from trainmedic.kb.model.evidence import Evidence, Metric, Row, Signal, Traceback
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option, Recognised, RunConfig, Value, VersionFact
@@ -100,13 +103,15 @@ class Facts:
         return _unknown(f"{name} is not given", f"setting:{name}")
 
     def written(self, name: str) -> Fact:
-        """Whether the user wrote this canonical setting; unknown without a configuration, or with a cut one.
+        """Whether the user wrote or said this canonical setting; unknown without a configuration, or with a cut one.
 
         Also unknown where nothing was read of the release: a rule that asks what is left out means its default.
         """
         setting = self.run.settings.get(name)
-        if setting is not None and setting.option is not None:
-            return Fact(value=True, spans=(setting.option.span,), seen=f"{name} is written", user_provided=True)
+        if setting is not None and not setting.is_default:
+            place = setting.option.span if setting.option is not None else setting.span
+            spans = () if place is None else (place,)
+            return Fact(value=True, spans=spans, seen=f"{name} is written", user_provided=True)
         if setting is None and self.unread:
             return _unknown(f"{name} is not written, and its default is not known", f"setting:{name}")
         return self._absent(False, f"{name} is not written", f"setting:{name}")
@@ -377,6 +382,26 @@ class Facts:
             return Fact(value=False, seen=f"no code with {flaw}")
         return Fact(value=True, spans=spans, seen=f"the code has {flaw}", user_provided=True)
 
+    @property
+    def dumps(self) -> Dumps:
+        """What all ranks of a run that hangs say."""
+        world = self.name("world_size").value
+        ranks = int(world) if is_number(world) else None
+        return self.once("hang.dumps", lambda facts: read(facts.evidence.sources, ranks))
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Which rank is odd among them, and why; None where nothing shows that they are held apart."""
+        return self.once("hang.verdict", lambda facts: judge(facts.dumps, facts.evidence.sources))
+
+    def hang(self, *kinds: str) -> Fact:
+        """Whether one of these kinds (`kb.hang.model.Kind`) holds the ranks apart; false if another one does."""
+        verdict = self.verdict
+        if verdict is None or verdict.kind is Hang.UNDECIDED:
+            return _unknown("nothing of all ranks shows who waits for whom", "stacks:*")
+        seen = f"the ranks are held apart: {verdict.kind}"
+        return Fact(value=verdict.kind in kinds, spans=verdict.spans, seen=seen, user_provided=True)
+
     def oom_in(self, *places: str) -> Fact:
         """Whether accelerator memory ran out at one of these `memory_places`; false if it did at another place only."""
         trace = self._out_of_memory(places)
@@ -468,21 +493,9 @@ FACTS: Mapping[str, Callable[..., Fact]] = {
     name: getattr(Facts, name)
     for name in (
         *("name", "written", "default_used", "option", "has_option", "option_has_value", "option_origin"),
-        *(
-            "version",
-            "version_of",
-            "pinned",
-            "signal",
-            "seen",
-            "stated",
-            "onset",
-            "said",
-            "traceback",
-            "log_says",
-            "code",
-        ),
+        *("version", "version_of", "pinned", "signal", "seen", "stated", "onset", "said", "traceback", "log_says"),
         *("metric", "metric_first", "metric_max", "metric_min", "metric_abs_max", "has_metric", "all_finite"),
-        *("oom_in", "oom_size", "oom_frame", "card_below", "card_name"),
+        *("oom_in", "oom_size", "oom_frame", "hang", "code", "card_below", "card_name"),
     )
 }
 

@@ -15,6 +15,7 @@ from trainmedic.kb.engine.log_text import LEAST_LITERAL, literal_of
 from trainmedic.kb.engine.memory_places import PLACES
 from trainmedic.kb.engine.values import UNKNOWN, Result, is_number
 from trainmedic.kb.engine.vocabulary import Vocabulary
+from trainmedic.kb.hang.model import Kind
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Value
 from trainmedic.kb.versions import parse_range
@@ -84,6 +85,10 @@ def _flaw(text: str, words: Vocabulary) -> str | None:
     return None if not words.flaws or text in words.flaws else f"{text!r} is no check of training code"
 
 
+def _hang(text: str, words: Vocabulary) -> str | None:
+    return None if text in tuple(Kind) else f"{text!r} is no kind; there are {', '.join(Kind)}"
+
+
 _METRICS = ("metric", "metric_first", "metric_max", "metric_min", "metric_abs_max", "has_metric")
 _OPTIONS = ("option", "has_option", "option_has_value", "option_origin")
 FACT_CALLS: Mapping[str, FactCall] = {
@@ -99,6 +104,7 @@ FACT_CALLS: Mapping[str, FactCall] = {
     "log_says": FactCall(1, 16, (_line,)),
     "code": FactCall(1, 1, (_flaw,)),
     **dict.fromkeys(("oom_in", "oom_size", "oom_frame"), FactCall(1, 8, (_place,))),
+    "hang": FactCall(1, 8, (_hang,)),
     "card_below": FactCall(1, 1, (_number,), numbers=True),
     "card_name": FactCall(0, 1, (_word,)),
 }

@@ -8,7 +8,17 @@ from types import MappingProxyType
 
 from trainmedic.kb.engine.values import show
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.model.report import Term
+from trainmedic.kb.model.report import Safety, Term
+from trainmedic.kb.model.run import Scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Settings to write that a rule module worked out; ``alternative`` as in `kb.model.report.Fix`."""
+
+    set: Mapping[str, Scalar]
+    safety: Safety
+    alternative: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +26,8 @@ class Outcome:
     """True: it fires. False: it is clear. None: it cannot be told, and ``missing`` names the facts that would decide.
 
     ``user_provided``: something that holds was given by the user; without it an unknown outcome is not reported.
-    ``values`` fills message placeholders of the same name, before the condition language is asked.
+    ``values`` fills message placeholders of the same name, before the condition language is asked. ``changes`` are
+    offered before the page's fixes.
     """
 
     value: bool | None
@@ -25,6 +36,7 @@ class Outcome:
     user_provided: bool = False
     terms: tuple[Term, ...] = ()
     values: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    changes: tuple[Change, ...] = ()
 
 
 CLEAR = Outcome(value=False)

@@ -55,7 +55,7 @@ def show(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return f"{value:.4g}"
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return ", ".join(show(part) for part in value)
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {show(part)}" for key, part in value.items()) + "}"

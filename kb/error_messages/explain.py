@@ -82,15 +82,22 @@ def explain(
 
 
 def _of_releases(evidence: Evidence) -> Iterator[MessageIndex]:
-    """The messages of the releases in use: of the packages in tracebacks and of the framework that runs."""
     frames = tuple(dict.fromkeys(frame for each in evidence.tracebacks for frame in each.frames))
-    folders = {folder for frame in frames for folder in frame.replace("\\", "/").split("/")[:-1]}
-    for name in names():
-        version, framework = _version(name, evidence), evidence.run.framework
-        runs = framework is not None and framework.value == name
-        found = read_index(name, version, frames) if version and (runs or folders & {*package(name).modules}) else None
+    for name, version in releases_in_use(evidence):
+        found = read_index(name, version, frames)
         if found is not None:
             yield found
+
+
+def releases_in_use(evidence: Evidence) -> Iterator[tuple[str, str]]:
+    """The releases whose messages may be in the evidence: of the packages in tracebacks and of what runs."""
+    frames = (frame for each in evidence.tracebacks for frame in each.frames)
+    folders = {folder for frame in frames for folder in frame.replace("\\", "/").split("/")[:-1]}
+    framework = evidence.run.framework
+    for name in names():
+        runs = framework is not None and framework.value == name
+        if (version := _version(name, evidence)) and (runs or folders & {*package(name).modules}):
+            yield name, version
 
 
 Line = tuple[int, str]

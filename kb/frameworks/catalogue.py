@@ -16,7 +16,7 @@ from typing import Any
 
 from trainmedic.kb.frameworks.profiles import INHERITS, profiles
 from trainmedic.kb.frameworks.settings import specs
-from trainmedic.kb.frameworks.tables import Table, learn, of_tables, side, table
+from trainmedic.kb.frameworks.tables import Table, is_unread, learn, of_tables, side, table
 from trainmedic.kb.model.run import Value, VersionFact
 from trainmedic.kb.suggest import closest
 from trainmedic.kb.versions import bare, permits, version_key
@@ -133,10 +133,15 @@ def around(framework: str, version: str) -> tuple[str, ...]:
 
 def read_releases(versions: Mapping[str, VersionFact]) -> None:
     """Read the exact releases among these that are not catalogued, where a reader is set (`tables.read_with`)."""
-    for framework in frameworks():
-        fact = versions.get(profiles()[framework].package)
-        if fact is not None and fact.exact is not None:
-            learn(framework, bare(fact.exact))
+    for framework, version in unread(versions):
+        learn(framework, version)
+
+
+def unread(versions: Mapping[str, VersionFact]) -> tuple[tuple[str, str], ...]:
+    """The frameworks and releases among these that `read_releases` would read."""
+    facts = ((framework, versions.get(profiles()[framework].package)) for framework in frameworks())
+    exact = ((framework, bare(fact.exact)) for framework, fact in facts if fact is not None and fact.exact is not None)
+    return tuple(each for each in exact if is_unread(*each))
 
 
 def keys(framework: str, version: str | None = None) -> tuple[str, ...]:

@@ -112,6 +112,20 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryHabits:
+    """What decides the memory of a run and is no option: see ``[memory]`` in the README."""
+
+    recomputes: bool = False
+    shards: bool = False
+    master_weights: bool = False
+    trained_dtype: str = ""
+    fused_loss: bool = False
+    logit_bytes: tuple[float, ...] = ()
+    engine_sleeps: bool = False
+    shards_with: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     name: str
     title: str
@@ -168,6 +182,7 @@ class Profile:
     implies: tuple[Implication, ...] = ()
     purposes: tuple[Purpose, ...] = ()
     words: Words = Words()
+    memory: MemoryHabits = MemoryHabits()
     classes: Mapping[str, str] = field(default_factory=dict)
     weak_classes: Mapping[str, str] = field(default_factory=dict)
     trainers: Mapping[str, Any] = field(default_factory=dict)
@@ -228,6 +243,7 @@ def load(path: Path) -> Profile:
     values["implies"] = tuple(Implication(**each) for each in values.get("implies", ()))
     values["purposes"] = tuple(Purpose(**_frozen(each)) for each in values.get("purposes", ()))
     values["words"] = Words(**values.get("words", {}))
+    values["memory"] = MemoryHabits(**_frozen(values.get("memory", {})))
     if "engine_arguments" in values:
         values["engine_arguments"] = EngineArguments(**_frozen(values["engine_arguments"]))
     values["algorithm_options"] = {

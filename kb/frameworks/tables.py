@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import _lru_cache_wrapper, cached_property, lru_cache
 from operator import itemgetter
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeAlias, TypeVar
 
 from packaging.version import Version
@@ -163,7 +164,8 @@ def _padded(version: Version) -> tuple[int, ...]:
 
 
 ReleaseReader: TypeAlias = Callable[[Table, str], str | None]
-"""A catalogue and a release → the text of the catalogue with that release; None if the release cannot be read."""
+"""A catalogue and a release → the text of the catalogue with that release; empty if the release does not tell its
+options, None if it is not at hand now."""
 
 HelpReader: TypeAlias = Callable[[Table, str, str], Mapping[str, str]]
 """A catalogue, a release and an option → what the release says of it by class (empty: all)."""
@@ -178,6 +180,7 @@ class _Catalogues:
         self.describe: HelpReader | None = None
         self.asked: set[tuple[str, str]] = set()
         self.caches: list[Callable[[], None]] = []
+        self.lock = Lock()
 
     def clear(self) -> None:
         for each in self.caches:
@@ -202,17 +205,34 @@ def read_with(reader: ReleaseReader | None, describe: HelpReader | None = None) 
         _CATALOGUES.clear()
 
 
+def is_unread(framework: str, version: str) -> bool:
+    """Whether a release is not catalogued, and there is a reader that has not had it."""
+    known, reader = table(framework), _CATALOGUES.reader
+    asked = (framework, version) in _CATALOGUES.asked
+    return not (reader is None or known is None or asked or len(known.around(version)) == 1)
+
+
 def learn(framework: str, version: str) -> None:
-    """Read a release that is not catalogued if there is a reader and it can. Each is tried once."""
-    asked, known = (framework, version), table(framework)
-    reader = _CATALOGUES.reader
-    if reader is None or known is None or asked in _CATALOGUES.asked or len(known.around(version)) == 1:
+    """Read a release that is unread, if it is at hand."""
+    while is_unread(framework, version):
+        known, reader = table(framework), _CATALOGUES.reader
+        assert known is not None
+        assert reader is not None
+        text = reader(known, version)
+        with _CATALOGUES.lock:
+            if text and table(framework) is not known:
+                continue  # another release was read meanwhile
+            if text is not None:
+                _CATALOGUES.asked.add((framework, version))
+            if text:
+                _CATALOGUES.tables[framework] = Table(text)
+                _CATALOGUES.clear()
         return
-    _CATALOGUES.asked.add(asked)
-    text = reader(known, version)
-    if text is not None:
-        _CATALOGUES.tables[framework] = Table(text)
-        _CATALOGUES.clear()
+
+
+def read_so_far() -> int:
+    """How many releases were read beside the catalogues: what was made of a text before may differ now."""
+    return len(_CATALOGUES.asked)
 
 
 def read_help(framework: str, version: str, key: str) -> Mapping[str, str]:

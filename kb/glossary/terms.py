@@ -80,12 +80,12 @@ class Glossary:
                 self._add(term, concept.id)
 
     def _add(self, term: str, concept: str) -> None:
-        tokens = _TOKEN.findall(_normalise(term))
+        tokens = tokens_of(term)
         if not tokens or not _BREAKS.isdisjoint(tokens):
             raise InvalidPage(f"glossary: {concept}: term {term!r} holds no word, or a sentence mark")
         node = self._root
         for token in tokens:
-            node = node.next.setdefault(_stem(token), _Node())
+            node = node.next.setdefault(token, _Node())
         if node.concept not in ("", concept):
             raise InvalidPage(f"glossary: {term!r} belongs to {node.concept} and to {concept}")
         node.concept = concept
@@ -101,7 +101,7 @@ class Glossary:
 
     def ids(self, text: str) -> tuple[str, ...]:
         """The ids of the concepts in ``text``, each once, in order of appearance."""
-        tokens = list(map(_stem, _TOKEN.findall(_normalise(text))))
+        tokens = list(tokens_of(text))
         return tuple(dict.fromkeys(concept for concept, _, _ in self._walk(tokens)))
 
     def expand(self, text: str, language: str = "en") -> str:
@@ -148,6 +148,11 @@ class Glossary:
                 position = end + 1
             else:
                 position += 1
+
+
+def tokens_of(text: str) -> tuple[str, ...]:
+    """The tokens of a text as terms are compared by: two terms of the same tokens are one."""
+    return tuple(map(_stem, _TOKEN.findall(_normalise(text))))
 
 
 @cache

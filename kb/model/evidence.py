@@ -95,7 +95,7 @@ class Remedy:
     """Something that the user tried: "lowering the lr made no difference", "works with packing off".
 
     ``settings`` are the canonical settings it names, ``concepts`` the ids of glossary concepts. ``helped`` is None if
-    the outcome is not said.
+    the outcome is not said. ``on`` and ``off`` are those of the settings that it switched ("packing off").
     """
 
     text: str
@@ -103,6 +103,8 @@ class Remedy:
     settings: tuple[str, ...] = ()
     concepts: tuple[str, ...] = ()
     helped: bool | None = None
+    on: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

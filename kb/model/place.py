@@ -35,19 +35,22 @@ class Source:
     """One pasted text: the question (``name`` None) or an attachment, decoded and masked.
 
     Lines are separated by ``\\n`` only (CRLF and CR were normalised, line numbers unchanged).
-    ``unread`` are the first and the last line that a long text lost in its middle; they are blank in ``text``.
+    Lines that were left out of a long one are blank in ``text``; ``truncated``: some of it was not even read.
     """
 
     name: str | None
     text: str
     byte_count: int
     truncated: bool = False
-    unread: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A file as it arrived: its name and its undecoded or decoded content."""
+    """A file as it arrived: its name and its undecoded or decoded content.
+
+    ``left_out``: so many lines of it are blank here, because a first pass over a long one did not keep them.
+    """
 
     name: str
     content: str | bytes
+    left_out: int = 0

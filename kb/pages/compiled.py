@@ -61,7 +61,8 @@ class CompiledPages:
         # All of it and no digest: loading what makes one takes longer. Times in whole seconds, as for modules: archives
         # and layers of images keep no more.
         files = (*_files(self._code, self._no_readers), *_files(self._folder))
-        states = (f"{path}\0{status.st_size}\0{int(status.st_mtime)}\0" for path, status in files)
+        start = len(str(self._code))  # a folder that was moved as a whole keeps its cache
+        states = (f"{path[start:]}\0{status.st_size}\0{int(status.st_mtime)}\0" for path, status in files)
         return ("".join(states) + "\n").encode(errors="surrogateescape")
 
 

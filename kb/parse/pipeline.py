@@ -20,10 +20,11 @@ from trainmedic.kb.model.run import Region, RunConfig, VersionFact
 from trainmedic.kb.parse import runs
 from trainmedic.kb.parse.logs import error_lines, rows, signals, tracebacks
 from trainmedic.kb.parse.readers import argv, dump, lock_files, shell, versions
-from trainmedic.kb.parse.said import device_counts, fragments
+from trainmedic.kb.parse.said import device_counts, fragments, settings
 from trainmedic.kb.parse.source import Limits, Piece, Reading
-from trainmedic.kb.parse.text import completeness
+from trainmedic.kb.parse.text import archives, completeness
 from trainmedic.kb.parse.text.intake import Loaded, load
+from trainmedic.kb.parse.text.pictures import MOST_WRITING
 from trainmedic.kb.parse.text.segment import Block, segment
 
 if TYPE_CHECKING:
@@ -76,21 +77,32 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
     receipt lists what was not read.
     """
     limits = limits or Limits()
-    inputs = [(None, question), *((each.name, each.content) for each in attachments[: limits.attachments])]
     parts: list[_Facts] = []
     loads: list[Loaded] = []
     receipts: list[InputReceipt] = []
-    budget = limits.total
-    for name, content in inputs:
-        loaded = load(name, content, limits, budget)
-        budget = max(0, budget - sum(len(part.text) for part in loaded.parts))
+    budget, writing = limits.total, MOST_WRITING
+    inputs: list[Attachment] = []
+    archived: list[InputReceipt] = []
+    for each in attachments:
+        if isinstance(each.content, str) or not archives.is_archive(each.content):
+            inputs.append(each)
+            continue
+        archive = archives.open_archive(each.name, each.content, max(0, limits.attachments - len(inputs)))
+        inputs += archive.files
+        parts.append(_Facts(problems=archive.problems))
+        archived.append(archive.receipt)
+    for file in (None, *inputs[: limits.attachments]):
+        name, content, left_out = (None, question, 0) if file is None else (file.name, file.content, file.left_out)
+        loaded = load(name, content, limits, budget, left_out, writing)
+        writing -= loaded.writing
+        budget = max(0, budget - len(loaded.piece.text))
         kinds: Counter[str] = Counter()
-        for part in loaded.parts:
-            parts += _part(part, name, kinds)
+        if loaded.piece.text:
+            parts += _part(loaded.piece, name, kinds)
         parts.append(_Facts(problems=loaded.problems))
         loads.append(loaded)
         receipts.append(_receipt(loaded, kinds))
-    for left in attachments[limits.attachments :]:
+    for left in inputs[limits.attachments :]:
         note = f"only the first {limits.attachments} attachments are read"
         problem = Problem(code="too_many", message=f"{left.name} was not read: {note}")
         parts.append(_Facts(problems=(problem,)))
@@ -103,6 +115,7 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
     for loaded in loads:
         masked.update(dict(loaded.masked))
     facts = _joined(parts)
+    receipts[1:1] = archived
     receipt = Receipt(
         inputs=tuple(receipts), masked=tuple(sorted(masked.items())), problems=facts.problems[:_MOST_PROBLEMS]
     )
@@ -119,7 +132,7 @@ def _evidence(facts: _Facts, loads: Sequence[Loaded], receipt: Receipt) -> Evide
     words = runs.Words(_words(question, facts.regions), facts.said, printed)
     first, *others = runs.join(facts.units, words, stated)
     stated = _with_inferred(stated, first)
-    first = _with_devices(first, facts)
+    first = _with_said(_with_devices(first, facts), facts)
     return Evidence(
         question=question,
         runs=(first, *others),
@@ -218,7 +231,10 @@ def _block(block: Block, *, log: bool) -> Iterator[_Facts]:
 def _prose(piece: Piece) -> Iterator[_Facts]:
     # A name without an ending is that of an earlier message.
     written = piece.source is not None and (piece.source.lower().endswith(_WRITTEN) or "." not in piece.source)
-    yield _Facts(prose=(_lazy("said.prose").read(piece),), said=tuple(_lines(piece)) if written else ())
+    facts: ProseFacts = _lazy("said.prose").read(piece)
+    if piece.source is not None and not written:
+        facts = replace(facts, settings=())  # what a log or a script prints between its lines, nobody says
+    yield _Facts(prose=(facts,), said=tuple(_lines(piece)) if written else ())
     options = fragments.read(piece)
     for code in fragments.inline_calls(piece):
         reading = _read("python", code)
@@ -234,8 +250,8 @@ def _lines(piece: Piece) -> Iterator[Line]:
     """The lines of prose as the user's source has them, so that columns are right."""
     lines = piece.text.split("\n")
     taken = piece.prefixes or (" " * (piece.column - 1), *([""] * (len(lines) - 1)))
-    for number, (before, line) in enumerate(zip(taken, lines, strict=False), piece.line):
-        yield piece.source, number, before + line
+    for index, (before, line) in enumerate(zip(taken, lines, strict=False)):
+        yield piece.source, piece.number(index), before + line
 
 
 def _region(kind: str, piece: Piece, reading: Reading | None = None) -> Region:
@@ -329,7 +345,7 @@ def _receipt(loaded: Loaded, kinds: Counter[str]) -> InputReceipt:
     kind = "question" if source.name is None else kinds.most_common(1)[0][0] if kinds else "text"
     return InputReceipt(
         name=source.name,
-        kind=kind if loaded.read else "binary",
+        kind=kind if loaded.read else loaded.kind,
         bytes=source.byte_count,
         lines=loaded.lines,
         read=loaded.read,
@@ -380,6 +396,11 @@ def _with_devices(run: RunConfig, found: _Facts) -> RunConfig:
         count for piece in found.logs if "orld" in piece.text for count in device_counts.read(piece, logged=True)
     ]
     return replace(run, settings=MappingProxyType(device_counts.settings(counts, run))) if counts else run
+
+
+def _with_said(run: RunConfig, found: _Facts) -> RunConfig:
+    stated = [one for prose in found.prose for one in prose.settings]
+    return replace(run, settings=MappingProxyType(settings.in_effect(stated, run))) if stated else run
 
 
 def _peak(run: RunConfig) -> float | None:

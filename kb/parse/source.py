@@ -1,7 +1,7 @@
 """Where text stands: `Piece` is a stretch of a source that a reader reads, `LineIndex` finds its lines.
 
-A text over `Limits` keeps its head (where a configuration is printed) and its tail (where it fails); the lines between
-are blank in `Source.text`, so every line number stays the user's. `kb.parse.text.intake` does that.
+Of a text over `Limits` the lines are kept that matter (`kb.parse.text.condense`); a piece knows the number of each, and
+the others are blank in `Source.text`, so every line number stays the user's.
 """
 
 from __future__ import annotations
@@ -14,18 +14,15 @@ from dataclasses import dataclass, field
 from trainmedic.kb.model.evidence import Call, CodeFlaw, Problem
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option
+from trainmedic.kb.parse.text.condense import ROOM, Room
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much is read. Sizes are bytes of the content as it arrived (characters where it arrived decoded).
-
-    ``head`` and ``tail`` are what is kept of an input longer than their sum; ``total`` bounds all inputs together.
-    """
+    """How much is kept of what is read, in bytes: ``room`` of each input, ``total`` of all together."""
 
     attachments: int = 64
-    head: int = 512 * 1024
-    tail: int = 1024 * 1024
+    room: Room = ROOM
     total: int = 8 * 1024 * 1024
 
 
@@ -65,7 +62,8 @@ class Piece:
 
     ``line`` and ``column`` are the user's position of the first character. ``prefixes`` (empty, or one per line of
     ``text``) is what was taken off the front of each line (indentation, ``> ``, ``$ ``); the first one is already
-    counted in ``column``. `span` gives positions and text in the user's source, prefixes included.
+    counted in ``column``. ``numbers`` (empty, or one per line of ``text``) are the user's lines where some between them
+    were left out. `span` gives positions and text in the user's source, prefixes included.
     """
 
     source: str | None
@@ -73,6 +71,7 @@ class Piece:
     line: int = 1
     column: int = 1
     prefixes: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
     _index: list[LineIndex] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -85,7 +84,11 @@ class Piece:
         """The user's (line, column) of a code point offset into ``text``; offsets outside are clamped."""
         offset = min(max(offset, 0), len(self.text))
         index = self.index.line(offset)
-        return self.line + index, offset - self.index.start(index) + self._offset(index)
+        return self.number(index), offset - self.index.start(index) + self._offset(index)
+
+    def number(self, index: int) -> int:
+        """The user's number of the 0-based line ``index``."""
+        return self.numbers[index] if self.numbers else self.line + index
 
     def span(self, start: int, end: int, *, default: bool = False) -> Span:
         """The user's span of ``text[start:end]`` (code point offsets, end exclusive, clamped to the text)."""
@@ -98,7 +101,7 @@ class Piece:
             first_column = 1 + len(self.prefixes[first]) if self.prefixes else 1
         column = start - starts[first] + first_column
         if first + 1 == len(starts) or end < starts[first + 1]:  # one bisection: this is the hottest place of parsing
-            line = self.line + first
+            line = self.numbers[first] if self.numbers else self.line + first
             return Span(
                 attachment=self.source,
                 line=line,
@@ -111,9 +114,9 @@ class Piece:
         last = bisect_right(starts, end) - 1
         return Span(
             attachment=self.source,
-            line=self.line + first,
+            line=self.number(first),
             column=column,
-            end_line=self.line + last,
+            end_line=self.number(last),
             end_column=end - starts[last] + self._offset(last),
             text=self._written(start, end),
             default=default,
@@ -129,9 +132,12 @@ class Piece:
         """``text[start:end]`` as a piece with its own position."""
         line, column = self.position(start)
         prefixes: tuple[str, ...] = ()
-        if self.prefixes:
-            prefixes = self.prefixes[self.index.line(start) : self.index.line(end) + 1]
-        return Piece(source=self.source, text=self.text[start:end], line=line, column=column, prefixes=prefixes)
+        numbers: tuple[int, ...] = ()
+        if self.prefixes or self.numbers:
+            lines = slice(self.index.line(start), self.index.line(end) + 1)
+            prefixes, numbers = self.prefixes[lines], self.numbers[lines]
+        text = self.text[start:end]
+        return Piece(source=self.source, text=text, line=line, column=column, prefixes=prefixes, numbers=numbers)
 
     def without(self, taken: Sequence[int]) -> Piece:
         """Each line without so many characters at its front."""
@@ -143,6 +149,7 @@ class Piece:
             line=self.line,
             column=self.column + taken[0],
             prefixes=tuple(old + line[:count] for old, line, count in zip(before, lines, taken, strict=True)),
+            numbers=self.numbers,
         )
 
     def _written(self, start: int, end: int) -> str:

@@ -105,11 +105,11 @@ def message_changes(before: SourceTree, after: SourceTree) -> MessageChanges:
     return MessageChanges(new=new, gone=gone)
 
 
-def function_changes(before: SourceTree, after: SourceTree, below: str = "") -> tuple[Function, ...]:
-    """The functions that are new, gone or written otherwise, comments and docstrings apart, in files below a folder."""
+def function_changes(before: SourceTree, after: SourceTree) -> tuple[Function, ...]:
+    """The functions that are new, gone or written otherwise, comments and docstrings apart."""
     found: list[Function] = []
     for path in sorted({*before.files, *after.files}):
-        if not path.startswith(below) or not path.endswith(".py") or before.files.get(path) == after.files.get(path):
+        if not path.endswith(".py") or before.files.get(path) == after.files.get(path):
             continue
         texts = [tree.text(path).splitlines() if path in tree else [] for tree in (before, after)]
         old, new = (functions_of("\n".join(lines)) for lines in texts)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from trainmedic.kb.error_messages import index, packages
 from trainmedic.kb.error_messages import tables as columns
@@ -25,7 +26,7 @@ from trainmedic.kb.sources.messages import collected, is_of_model, table
 from trainmedic.kb.sources.names import Names, names_text
 from trainmedic.kb.sources.options import FRAMEWORKS, extract
 from trainmedic.kb.sources.sources import Sources
-from trainmedic.kb.sources.store import write_whole
+from trainmedic.kb.sources.store import mark_used, write_whole
 from trainmedic.kb.sources.tree import SourceTree
 
 MOST_FRAMES = 64
@@ -33,6 +34,7 @@ MOST_FRAMES = 64
 ALIKE = 0.5
 """The part of the nearest release's options that a release must have, or not all of its declarations were found: those
 of some frameworks are in files that are not installed."""
+T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
 
@@ -49,7 +51,7 @@ class Derived:
         index.read_with(self.messages)
 
     def catalogue(self, known: Table, version: str) -> str | None:
-        """The text of a catalogue with a further release; None if that cannot be read."""
+        """The text of a catalogue with a further release; empty if that does not tell, None if it is not at hand."""
         framework = known.framework
         tree = self.tree(profiles()[framework].package, version) if framework in FRAMEWORKS else None
         if tree is None:
@@ -63,7 +65,7 @@ class Derived:
             return _with_release(known, tree, options) if _is_complete(known, version, options) else ""
 
         base = hashlib.sha256(known.text.encode()).hexdigest()
-        return self._kept(tree, f"options-{framework}", added, base) or None
+        return self.kept(tree, f"options-{framework}", added, base)
 
     def help(self, known: Table, version: str, key: str) -> dict[str, str]:
         """What a release that is at hand says of an option: class (empty: all) → text."""
@@ -81,21 +83,19 @@ class Derived:
 
     def names(self, tree: SourceTree) -> Names:
         """The names in the code of a release."""
-        return Names(self._kept(tree, "names", lambda: names_text(tree)))
+        return Names(self.kept(tree, "names", lambda: names_text(tree)))
 
     def messages(self, package: str, version: str, frames: Sequence[str] = ()) -> tuple[MessageTable, ...]:
         """The messages of a release, without those that only single models have; none if it cannot be read.
 
         With those of the files in ``frames`` (``path:line function``), whatever is in these.
         """
-        return self._messages(package, version, tuple(frames))
+        return _had(package, version, lambda: self._messages(package, version, tuple(frames))) or ()
 
     def _message_tables(self, package: str, version: str, frames: tuple[str, ...]) -> tuple[MessageTable, ...]:
-        tree = self.tree(package, version)
-        if tree is None:
-            return ()
+        tree = self.sources.open(package, version)
         about = packages.package(package)
-        text = self._kept(tree, "messages", lambda: table(about, *collected([tree], about, models=False)))
+        text = self.kept(tree, "messages", lambda: table(about, *collected([tree], about, models=False)))
         named = dict.fromkeys(path for frame in frames if (path := _path_in(tree, frame)))
         whole = MessageTable.of(text)
         if not named:
@@ -107,26 +107,35 @@ class Derived:
 
     def tree(self, package: str, version: str) -> SourceTree | None:
         """The source of a release; None if it is not at hand, which the log explains."""
-        try:
-            return self.sources.open(package, version)
-        except (NotFound, Forbidden, InvalidRequest) as error:
-            _LOG.info("%s %s is not read: %s", package, version, error)
-        except SourceError as error:
-            _LOG.warning("%s %s cannot be read: %s", package, version, error)
-        return None
+        return _had(package, version, lambda: self.sources.open(package, version))
 
-    def _kept(self, tree: SourceTree, kind: str, make: Callable[[], str], base: str = "") -> str:
+    def kept(self, tree: SourceTree, kind: str, make: Callable[[], str], base: str = "") -> str:
+        """What ``make`` makes of a release (and ``base``), from the file in which it was kept if it was made before."""
         name = hashlib.sha256(f"{tree.digest} {base} {_extractor()}".encode()).hexdigest()[:32]
         path = self.sources.store.folder / tree.package / f"{kind}-{name}.json"
         try:
-            return path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8")
         except OSError:
             text = make()
+        else:
+            mark_used(path)
+            return text
         try:
             write_whole(path, text.encode())
         except SourceError as error:
             _LOG.warning("%s", error)  # a folder that cannot be written costs time, not the answer
         return text
+
+
+def _had(package: str, version: str, read: Callable[[], T]) -> T | None:
+    """What is read of a release; None if that cannot be, which the log explains."""
+    try:
+        return read()
+    except (NotFound, Forbidden, InvalidRequest) as error:
+        _LOG.info("%s %s is not read: %s", package, version, error)
+    except SourceError as error:
+        _LOG.warning("%s %s cannot be read: %s", package, version, error)
+    return None
 
 
 def _path_in(tree: SourceTree, frame: str) -> str | None:

@@ -7,6 +7,7 @@ https://peps.python.org/pep-0503/ (pages), https://peps.python.org/pep-0691/ (JS
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from trainmedic.kb.sources.selection import canonical, parsed, same_release
 from trainmedic.kb.sources.tree import Release, SourceTree
 
 _LARGEST_PAGE = 64 * 1024 * 1024
+_LISTED_S = 600.0
+"""How long the list of a package's files is believed."""
 _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 
@@ -54,7 +57,7 @@ class Index:
     def __init__(self, configuration: PipConfiguration) -> None:
         self._configuration = configuration
         self._client = Client(configuration)
-        self._listed: dict[str, tuple[File, ...]] = {}
+        self._listed: dict[str, tuple[float, tuple[File, ...]]] = {}
 
     def releases(self, package: str) -> Sequence[Release]:
         """All releases, newest last. Raises `NotFound` and `SourceError`."""
@@ -99,12 +102,13 @@ class Index:
 
     def _files(self, package: str) -> Sequence[File]:
         package = canonical(package)
-        if package not in self._listed:
-            found = {file.name: file for file in reversed(tuple(self._asked(package)))}
-            if not found:
+        asked, files = self._listed.get(package, (0.0, ()))
+        if not files or time.monotonic() > asked + _LISTED_S:
+            files = tuple({file.name: file for file in reversed(tuple(self._asked(package)))}.values())
+            if not files:
                 raise NotFound(f"no index has the package {package}", hint="check its name, and: pip config list")
-            self._listed[package] = tuple(found.values())
-        return self._listed[package]
+            self._listed[package] = (time.monotonic(), files)
+        return files
 
     def _asked(self, package: str) -> Iterator[File]:
         if not self._configuration.indexes and not self._configuration.find_links:

@@ -36,10 +36,10 @@ _COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 _ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
+    ast.Mult: lambda left, right: operator.mul(*_numbers(left, right)),
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
+    ast.Mod: lambda left, right: operator.mod(*_numbers(left, right)),
 }
 _BUILTINS: Mapping[str, Callable[..., Any]] = {
     **{"len": len, "str": str, "int": int, "float": float, "bool": bool, "list": list, "max": max, "min": min},
@@ -468,6 +468,13 @@ def _attempt(action: Callable[..., Any], *values: Any) -> Any:
     except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError):
         return UNKNOWN
     return UNKNOWN if isinstance(result, str | list) and len(result) > 10_000 else result
+
+
+def _numbers(*values: Any) -> tuple[Any, ...]:
+    """Raises `TypeError` for texts and lists: by a number that a stranger wrote they become as long as he likes."""
+    if not all(isinstance(value, int | float) for value in values):
+        raise TypeError("not numbers")
+    return values
 
 
 def _one(values: Sequence[Any]) -> Any:

@@ -33,6 +33,11 @@ class Installed:
     version: str
     folder: Path = field(repr=False)
 
+    @property
+    def is_of_index(self) -> bool:
+        """Whether it came from a package index, not from a folder or repository: https://peps.python.org/pep-0610/"""
+        return not (self.folder / "direct_url.json").is_file()
+
     def tree(self) -> SourceTree | None:
         """Its code; None if it has none that can be found."""
         if not self.folder.is_dir():  # removed, or replaced by another release

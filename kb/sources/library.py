@@ -5,6 +5,7 @@ Whoever asks may be a stranger, so that of what is installed only packages that 
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -32,6 +33,8 @@ MOST_LISTED = 25
 """Changes of one kind."""
 SEARCH_S = 3.0
 """The longest that a search looks at files; it ends with what it found."""
+AT_ONCE = 2
+"""Searches: one that must be killed holds up nobody else's."""
 KILLED_S = 6.0
 """The longest that a search takes at all: one line may hold an expression for ever, and its process is killed."""
 
@@ -61,12 +64,12 @@ class Library:
 
     def __init__(self, sources: Sources) -> None:
         self.derived = Derived(sources)
-        self._sources = sources
+        self.sources = sources
         folder, mode, environments = sources.at_hand()
         self._here = Sources(folder, mode, environments=environments) if sources.mode == "index" else sources
-        self._confined = Confined(KILLED_S)
+        self._confined = Confined(KILLED_S, processes=AT_ONCE)
         self._tree = lru_cache(maxsize=8)(self._opened)
-        self._changes = lru_cache(maxsize=4)(_kinds)
+        self._changes = lru_cache(maxsize=4)(self._changed)
         self._names = lru_cache(maxsize=8)(self.derived.names)
 
     @asynccontextmanager
@@ -83,13 +86,13 @@ class Library:
 
     def tree(self, package: str, version: str) -> SourceTree:
         """The source of a release, which stays the same for some calls."""
-        return self._tree(canonical(package), str(parsed(version)), self._sources)
+        return self._open(canonical(package), str(parsed(version)), self.sources)
 
     def here(self, package: str, version: str | None) -> SourceTree | None:
         """The same, by default of what is at hand; None if it would have to be fetched, or cannot be read."""
         try:
             version = version or self.at_hand(package)
-            return self._tree(canonical(package), str(parsed(version)), self._here) if version else None
+            return self._open(canonical(package), str(parsed(version)), self._here) if version else None
         except (NotFound, InvalidRequest, SourceError):
             return None
 
@@ -97,9 +100,9 @@ class Library:
         """The version that is read where none is named: what is installed, or the newest stored."""
         name = canonical(package)
         if name in trained_with():
-            for here in self._sources.installed.get(name, ()):
+            for here in self.sources.installed.get(name, ()):
                 return here.version
-        stored = self._sources.store.releases(name)
+        stored = self.sources.store.releases(name)
         return stored[-1].version if stored else None
 
     def named(self, name: str, versions: Mapping[str, str], near: str = "") -> NamedAt | None:
@@ -146,7 +149,7 @@ class Library:
         compiled(pattern)
         tree = self.tree(package, version)
         try:
-            found = self._confined.run(_searched, self._sources.at_hand(), tree.package, tree.version, pattern, below)
+            found = self._confined.run(_searched, self.sources.at_hand(), tree.package, tree.version, pattern, below)
         except Exceeded:
             raise InvalidRequest("the search could not be finished", hint="a simpler pattern, or fewer files") from None
         head = f"{tree.package} {tree.version}: {_counted(found)}"
@@ -199,6 +202,17 @@ class Library:
         if len(parts) == 1:
             parts.append(f"nothing that names {about} changed" if about else "nothing changed")
         return LookedUp(text="\n".join(parts), complete=complete)
+
+    def _changed(self, old: SourceTree, new: SourceTree) -> tuple[Listed, ...]:
+        kept = self.derived.kept(new, "changes", lambda: json.dumps(_kinds(old, new)), old.digest)
+        return tuple((title, lines) for title, lines in json.loads(kept))
+
+    def _open(self, package: str, version: str, sources: Sources) -> SourceTree:
+        tree = self._tree(package, version, sources)
+        if tree.origin != "installed" and not self.sources.store.has(package, version):
+            self._tree.cache_clear()  # it had to go
+            return self._tree(package, version, sources)
+        return tree
 
     def _opened(self, package: str, version: str, sources: Sources) -> SourceTree:
         return sources.open(package, version) if package in trained_with() else sources.store.open(package, version)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 from trainmedic.kb.errors import NotFound, SourceError
@@ -27,6 +29,10 @@ take five times as long to unpack."""
 LARGEST_BLOCK = 8 * 1024 * 1024
 _LARGEST_LIST = 32 * 1024 * 1024
 _DAMAGED = (OSError, ValueError, LookupError, TypeError, zlib.error)
+IN_USE_S = 600.0
+"""What was opened so long ago may be being read."""
+_AGAIN = ("wheel", "sdist")
+"""Origins that the index has again."""
 
 
 class Place(NamedTuple):
@@ -61,6 +67,7 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._lock = Lock()
 
     def releases(self, package: str = "") -> tuple[Pack, ...]:
         """The stored releases in the order of their names and versions; of one package, if one is named."""
@@ -72,10 +79,19 @@ class Store:
         path = self._list(package, version)
         if not path.is_file():
             raise NotFound(f"{package} {version} is not stored")
+        mark_used(path)
         return self.tree(self.load(path))
+
+    def has(self, package: str, version: str) -> bool:
+        """Whether a release is stored; if so, it is in use from now on."""
+        return mark_used(self._list(package, version))
 
     def add(self, tree: SourceTree) -> SourceTree:
         """Store a tree, and return it as stored."""
+        with self._lock:
+            return self.tree(self._added(tree))
+
+    def _added(self, tree: SourceTree) -> Pack:
         places: dict[str, Place] = {}
         for pack in self.releases(tree.package):
             places.update(pack.places)
@@ -91,7 +107,32 @@ class Store:
             places={digest: places[digest] for digest in sorted(set(tree.files.values()))},
         )
         self.write(pack)
-        return self.tree(pack)
+        return pack
+
+    def trim(self, most: int) -> bool:
+        """Delete what can be had again, the least recently used first, until ``most`` bytes are left; whether they are.
+
+        That is releases of the index, and what was derived. Nothing goes that may be in use.
+        """
+        with self._lock:
+            files = {path: path.stat() for path in self.folder.glob("*/[!.]*")}
+            total = sum(stat.st_size for stat in files.values())
+            for path in sorted(files, key=lambda path: files[path].st_mtime):
+                if total <= most or files[path].st_mtime > time.time() - IN_USE_S:
+                    break
+                for gone in self._alone(path):
+                    gone.unlink(missing_ok=True)
+                    total -= files[gone].st_size if gone in files else 0
+        return total <= most
+
+    def _alone(self, path: Path) -> Iterator[Path]:
+        """What can go with a file: with the list of a release that the index has, the chunks that no other list has."""
+        if path.suffix == ".json":
+            yield path
+        elif path.suffix == ".list" and (pack := self.load(path)).origin in _AGAIN:
+            yield path
+            others = [each.chunks for each in self.releases(pack.package) if each.version != pack.version]
+            yield from (self.chunk(pack.package, name) for name in pack.chunks.difference(*others))
 
     def write(self, pack: Pack) -> None:
         """Store the list of a release whose chunks are stored."""
@@ -157,6 +198,15 @@ class Store:
                 return unpacked(stream.read(size), LARGEST_BLOCK)
         except _DAMAGED as error:
             raise _damaged(path) from error
+
+
+def mark_used(path: Path) -> bool:
+    """Note that a file is in use; False if it is not there."""
+    try:
+        os.utime(path)
+    except OSError:
+        return path.is_file()
+    return True
 
 
 def unpacked(data: bytes, most: int) -> bytes:

@@ -13,6 +13,7 @@ from trainmedic.service.answer.audit import defect_view
 from trainmedic.service.answer.citations import Citations, plain_text
 from trainmedic.service.answer.diagnosed import hypothesis_view, judged
 from trainmedic.service.answer.differential import differential_view
+from trainmedic.service.answer.effective import decided
 from trainmedic.service.answer.error_messages import message_view
 from trainmedic.service.answer.follow_up import changes_view, differing
 from trainmedic.service.answer.horizon import horizon_views, of_draft
@@ -89,6 +90,7 @@ def assemble(draft: Draft, asked: Asked | None = None) -> Answer:
         words_only=draft.knowledge.index.words_only,
         comparison=two_runs_view(draft),
         horizon=horizon,
+        effective=decided(draft.effective) if draft.effective is not None else None,
     )
 
 

@@ -10,6 +10,7 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Text
+from trainmedic.kb.parse.text.pictures import MARK
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Citation, CitationKind
 from trainmedic.service.dialogue.what_if import Effect
@@ -71,8 +72,10 @@ class Citations:
 
 def place(span: Span, language: str) -> str:
     """``train.sh:12:3``, or the question's own name."""
-    name = shown_name(span.attachment) if span.attachment is not None else messages("question", language)
-    return f"{name}:{span.line}:{span.column}"
+    if span.attachment is None:
+        return f"{messages('question', language)}:{span.line}:{span.column}"
+    read = messages("from_picture", language) if span.attachment.endswith(MARK) else ""
+    return f"{shown_name(span.attachment.removesuffix(MARK))}:{span.line}:{span.column}{read}"
 
 
 def shown_name(name: str) -> str:

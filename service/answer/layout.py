@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from trainmedic.kb.hang.table import table
 from trainmedic.kb.model.report import Finding
 from trainmedic.service.answer import explanation, passages
 from trainmedic.service.answer.checkup import checkup
@@ -120,12 +121,17 @@ Slot = Callable[[Page], Sections]
 
 
 def receipt(page: Page) -> Sections:
-    """What was read. Where knowledge ends is said here to those who read the text alone: others have the notice."""
+    """What was read, and of which files nothing was. Where knowledge ends is said here to those who read the text
+    alone: others have the notice."""
     lines = passages.receipt_lines(page.context.evidence.receipt, page.language)
     told = page.draft.inquiry is not None or page.diagnosis.verdict == "no_fault"
     beyond = () if told else (sentence(each, page.language) for each in of_draft(page.draft))
     body = "\n".join(f"> {line}" for line in (*lines, *beyond))
-    return (Section(kind="receipt", body=body, items=tuple(lines)),) if lines else ()
+    files = "\n\n".join(passages.about_files(page.context.evidence.receipt, page.language))
+    return (
+        *((Section(kind="receipt", body=body, items=tuple(lines)),) if lines else ()),
+        *((Section(kind="files", body=files),) if files else ()),
+    )
 
 
 def supposed(page: Page) -> Sections:
@@ -290,6 +296,12 @@ def listed(page: Page) -> Sections:
     return passages.listed(page.diagnosis, page.context, page.citations, shown)
 
 
+def ranks(page: Page) -> Sections:
+    """What each rank of a run that hangs waits for."""
+    shown = table(page.context.facts.dumps).replace("`", "'")
+    return page.headed("ranks", plain("ranks", f"```\n{shown}\n```")) if shown else ()
+
+
 def folded(page: Page) -> Sections:
     """Nothing: the slots after it are folded."""
     return ()
@@ -298,22 +310,22 @@ def folded(page: Page) -> Sections:
 BEGINNING: Sequence[Slot] = (receipt, supposed)
 LAYOUT: Mapping[str, Sequence[Slot]] = {
     "cause": (
-        *(lead, confidence, because, fix, verify),
+        *(lead, confidence, because, ranks, fix, verify),
         *(folded, cause, seen, full_fix, refuted, confirm),
     ),
     "healthy": (lead, grade, because, folded, cause, seen, whole_fix, refuted, whole_confirm),
     "likely": (
-        *(lead_open, likely, because, fix, verify),
+        *(lead_open, likely, because, ranks, fix, verify),
         *(folded, cause_alone, seen, full_fix, confirm, refuted),
     ),
-    "mechanism": (lead, because, origins, patch_own, verify, folded, cause_alone, seen, confirm),
+    "mechanism": (lead, because, ranks, origins, patch_own, verify, folded, cause_alone, seen, confirm),
     "faults": (lead_faults, problems, patch_faults),
     "explained": (
         *(explanation.lead, explanation.cards, explanation.ranges, explanation.differing),
         *(explanation.versions, explanation.problems, explanation.pitfalls),
     ),
     "unexplained": (explanation.lead_unexplained, explanation.nearest),
-    "open": (lead_open, seen_urgent, patch_urgent),
+    "open": (lead_open, seen_urgent, ranks, patch_urgent),
 }
 """By `kind_of`, between the beginning and the end."""
 ASKING: Sequence[Slot] = (first_asks, others, folded, more_asks, listed)
@@ -346,7 +358,7 @@ def composed(draft: Draft, citations: Citations) -> Sections:
             page, read = Page(draft, citations), draft.context.evidence.receipt
             first: Sequence[Slot] = BEGINNING if draft.request.attachments or read.masked else (supposed,)
             told = tuple(_filled(page, (*first, changes)))
-            if not any(section.kind != "receipt" for section in told):
+            if all(section.kind in ("receipt", "files") for section in told):
                 told = (*told, Section(kind="reply", body=page.says("nothing_new")))
             return (*told, *(() if over else held(draft, citations)))
     if not sections:

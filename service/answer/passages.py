@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from trainmedic.kb.engine.mechanism import origin_id
@@ -11,6 +11,7 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Receipt
 from trainmedic.kb.model.report import Finding, Fix, Severity
 from trainmedic.kb.model.report_view import FindingView, MissingView
+from trainmedic.kb.parse.text.pictures import MARK
 from trainmedic.kb.projection import project
 from trainmedic.service.answer.citations import Citations, place, quote, shown_name
 from trainmedic.service.answer.differential import Reasons, Tree
@@ -71,6 +72,15 @@ def receipt_lines(receipt: Receipt, language: str) -> list[str]:
         )
         lines.append(messages("problems", language, problems=problems))
     return lines
+
+
+def about_files(receipt: Receipt, language: str) -> Iterator[str]:
+    """Which files could not be read and what to send instead, a kind of file each; and what was read from pictures."""
+    files = [(item.name, item.kind) for item in receipt.inputs if item.name is not None and not item.read]
+    files += [(item.name, "ocr") for item in receipt.inputs if item.name is not None and item.name.endswith(MARK)]
+    for kind in dict.fromkeys(kind for _, kind in files if f"file.{kind}" in messages):
+        names = ("、" if language == "zh" else ", ").join(shown_name(name) for name, other in files if other == kind)
+        yield messages(f"file.{kind}", language, names=names.replace(MARK, ""))
 
 
 def without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str:

@@ -149,9 +149,9 @@ class Citation:
 class SeriesView:
     """A logged metric over the run, downsampled: ``steps`` and ``values`` have the same length.
 
-    Steps are the log's own, else row numbers from 1. ``marked`` is the step at which a failure shows, or None.
-    ``lines`` are the points' lines in the log. ``breaks`` are the positions of the points before which lines of the log
-    were not read (the number of points if its end was not), ``hidden`` those whose 0 was printed for a NaN.
+    Steps are the log's own; else its lines, or the numbers of its rows from 1 where one line has several: ``unit`` is
+    step, line or row. ``marked`` is the step at which a failure shows, or None. ``lines`` are the points' lines in the
+    log, ``hidden`` the positions of those whose 0 was printed for a NaN.
     """
 
     name: str
@@ -160,8 +160,8 @@ class SeriesView:
     values: tuple[Number, ...]
     marked: int | None = None
     lines: tuple[int, ...] = ()
-    breaks: tuple[int, ...] = ()
     hidden: tuple[int, ...] = ()
+    unit: str = "step"
 
     @property
     def points(self) -> tuple[tuple[int, float], ...]:
@@ -434,6 +434,58 @@ class DifferenceView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OptionInEffect:
+    """One option of a run with its value. ``kind``: written, derived, computed (by code that does not tell the value),
+    default, unknown. ``name`` is the framework's, ``setting`` the canonical one, ``part`` what takes it (empty: the
+    framework itself), ``origin`` where the value comes from."""
+
+    name: str
+    value: object
+    kind: str
+    origin: str
+    part: str = ""
+    setting: str = ""
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostOption:
+    """Something written without effect. ``kind``: overridden, dropped, refused, replaced, unused."""
+
+    name: str
+    value: object
+    kind: str
+    reason: str
+    span: Span
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectiveView:
+    """What decides a run, an entry of ``trainmedic effective --json``. ``releases``: those whose defaults are stated;
+    ``owners``: the classes or commands of the options; ``partial``: the configuration is cut, so there are no defaults.
+    """
+
+    framework: str
+    algorithm: str
+    releases: tuple[str, ...]
+    transformers: str
+    owners: tuple[str, ...]
+    partial: bool
+    rows: tuple[OptionInEffect, ...]
+    lost: tuple[LostOption, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectiveReport:
+    """The response of ``/v1/effective``: each run that the files configure."""
+
+    runs: tuple[EffectiveView, ...]
+    receipt: ReceiptView
+    horizon: tuple[HorizonView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CurveView:
     """The first step from which a metric differs for good; ``whole``: they differ from their first common step."""
 
@@ -486,7 +538,8 @@ class TwoRunsView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The whole answer. ``answer`` is Markdown with citation markers, the same text as ``sections``; ``causes`` is
-    ordered, best first. ``words_only``: it was searched for without vectors, because the index had none yet."""
+    ordered, best first. ``words_only``: it was searched for without vectors, because the index had none yet.
+    ``effective`` has what was written and what follows from it, no defaults."""
 
     id: str
     conversation_id: str
@@ -520,3 +573,4 @@ class Answer:
     words_only: bool = False
     comparison: TwoRunsView | None = None
     horizon: tuple[HorizonView, ...] = ()
+    effective: EffectiveView | None = None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from trainmedic.kb.model.evidence import Evidence, Row
 from trainmedic.service.answer.schema import SeriesView
@@ -34,28 +34,24 @@ def series_views(evidence: Evidence) -> tuple[SeriesView, ...]:
     for row in evidence.rows:
         if not row.evaluation:
             rows.setdefault(row.span.attachment, []).append(row)
-    unread = {source.name: source.unread for source in evidence.sources}
     series = []
     for name in SHOWN:
         for attachment, logged in rows.items():
             logged = [row for row in logged if name in row.metrics]
             if len(logged) >= FEWEST:
-                series.append(_series(evidence, name, attachment, logged, unread.get(attachment)))
+                series.append(_series(evidence, name, attachment, logged))
     return tuple(series[:MAX_SERIES])
 
 
-def _series(
-    evidence: Evidence, name: str, attachment: str | None, rows: Sequence[Row], unread: tuple[int, int] | None
-) -> SeriesView:
-    steps, values = _steps(rows), [row.metrics[name].value for row in rows]
+def _series(evidence: Evidence, name: str, attachment: str | None, rows: Sequence[Row]) -> SeriesView:
+    values = [row.metrics[name].value for row in rows]
     lines = [row.metrics[name].span.line for row in rows]
-    marked = _marked(evidence, name, attachment, steps, values)
+    unit, steps = _steps(rows, lines)
+    marked = _marked(evidence, name, attachment, steps, values, unit)
     hidden = _hidden(rows) if name == "loss" else set()
-    breaks = [bisect_left(lines, unread[0])] if unread is not None else []
     important = {steps.index(marked)} if marked is not None else set()
     important |= {min(hidden)} if hidden else set()
-    important |= {number for gap in breaks for number in (gap - 1, gap)}
-    kept = thinned(values, important)
+    kept = thinned(values, important, next(filter(_never_back, (steps, lines)), range(len(values))))
     return SeriesView(
         name=name,
         attachment=attachment,
@@ -63,13 +59,17 @@ def _series(
         values=tuple(values[number] for number in kept),
         marked=marked,
         lines=tuple(lines[number] for number in kept),
-        breaks=tuple(bisect_left(kept, gap) for gap in breaks),
         hidden=tuple(place for place, number in enumerate(kept) if number in hidden),
+        unit=unit,
     )
 
 
-def thinned(values: Sequence[float], important: Iterable[int] = (), limit: int = MAX_POINTS) -> list[int]:
-    """Positions of at most ``limit`` values with the same outline: the minimum and maximum of each bucket.
+def thinned(
+    values: Sequence[float], important: Iterable[int] = (), at: Sequence[int] = (), limit: int = MAX_POINTS
+) -> list[int]:
+    """Positions of at most ``limit`` values with the same outline: the least and the greatest of each stretch.
+
+    ``at`` is where each is on the axis, which is divided evenly however unevenly the values stand on it.
 
     The first, the last, the important ones and the first non-finite one are always kept.
     """
@@ -78,22 +78,33 @@ def thinned(values: Sequence[float], important: Iterable[int] = (), limit: int =
     broken = next((number for number, value in enumerate(values) if not math.isfinite(value)), None)
     numbers = {0, len(values) - 1} | ({broken} if broken is not None else set())
     numbers |= {number for number in important if 0 <= number < len(values)}
-    stretches = max(1, (limit - len(numbers)) // 2)
-    for stretch in range(stretches):
-        first, last = stretch * len(values) // stretches, (stretch + 1) * len(values) // stretches
-        finite = [number for number in range(first, last) if math.isfinite(values[number])]
+    count = max(1, (limit - len(numbers)) // 2)
+    at = at or range(len(values))
+    stretches: dict[int, list[int]] = {}
+    for number, place in enumerate(at):
+        stretches.setdefault((place - at[0]) * count // (at[-1] - at[0] + 1), []).append(number)
+    for stretch in stretches.values():
+        finite = [number for number in stretch if math.isfinite(values[number])]
         if finite:
             numbers.add(min(finite, key=lambda number: values[number]))
             numbers.add(max(finite, key=lambda number: values[number]))
         else:
-            numbers.add(first)
+            numbers.add(stretch[0])
     return sorted(numbers)
 
 
-def _steps(rows: Sequence[Row]) -> list[int]:
-    """The step of each row; row numbers from 1 if any is missing."""
+def _never_back(places: Sequence[int]) -> bool:
+    return all(before <= after for before, after in pairwise(places))
+
+
+def _steps(rows: Sequence[Row], lines: Sequence[int]) -> tuple[str, list[int]]:
+    """The step of each row, with what it counts: lines or rows if any row states no step."""
     steps = [row.step for row in rows if row.step is not None]
-    return steps if len(steps) == len(rows) else list(range(1, len(rows) + 1))
+    if len(steps) == len(rows):
+        return "step", steps
+    if all(before < after for before, after in pairwise(lines)):
+        return "line", list(lines)
+    return "row", list(range(1, len(rows) + 1))
 
 
 def _hidden(rows: Sequence[Row]) -> set[int]:
@@ -111,7 +122,7 @@ def _hidden(rows: Sequence[Row]) -> set[int]:
 
 
 def _marked(
-    evidence: Evidence, name: str, attachment: str | None, steps: Sequence[int], values: Sequence[float]
+    evidence: Evidence, name: str, attachment: str | None, steps: Sequence[int], values: Sequence[float], unit: str
 ) -> int | None:
     """The first step without a finite value; else the first at which this log shows a failure of this metric."""
     broken = next((step for step, value in zip(steps, values, strict=True) if not math.isfinite(value)), None)
@@ -119,9 +130,9 @@ def _marked(
         return broken
     known = set(steps)
     stem = name.removeprefix("completion_").split("/")[0].removesuffix("s" if "/" in name else "")
-    steps_with_failure = [
-        signal.step
+    failures = [
+        signal.span.line if unit == "line" else signal.step
         for signal in evidence.signals
-        if signal.step in known and signal.span.attachment == attachment and signal.kind.startswith(stem)
+        if signal.span.attachment == attachment and signal.kind.startswith(stem)
     ]
-    return min((step for step in steps_with_failure if step is not None), default=None)
+    return min((place for place in failures if place is not None and place in known), default=None)

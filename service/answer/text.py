@@ -13,10 +13,23 @@ from trainmedic.service.answer.schema import Section
 LEAD_WORDS = 120
 """Words before the fold."""
 ESSENTIAL = frozenset(
-    {"receipt", "supposed", "changes", "unchanged", "lead", "likely", "confidence", "grade", "change", "fix", "diff"}
+    {
+        "receipt",
+        "files",
+        "supposed",
+        "changes",
+        "unchanged",
+        "lead",
+        "likely",
+        "confidence",
+        "grade",
+        "change",
+        "fix",
+        "diff",
+    }
 )
 """Kinds of sections that stay before the fold whatever their length."""
-UNCOUNTED = frozenset({"receipt", "supposed", "changes"})
+UNCOUNTED = frozenset({"receipt", "files", "supposed", "changes"})
 """What was read and what a follow-up changed: not part of a first answer's text."""
 _CJK = "\u2e80"
 _WIDE = regex(f"[{_CJK}-\U0010ffff]")

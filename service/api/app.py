@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from importlib.metadata import version as package_version
+from pathlib import Path
 
 from fastapi import FastAPI
-from fastapi.responses import Response
+from fastapi.responses import PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from trainmedic.service.access.gate import Gate
@@ -23,6 +24,8 @@ from trainmedic.service.api.probes import CachedProbe, Probe, results
 from trainmedic.service.api.resources import Readiness, Versions
 from trainmedic.service.api.routes import json_response, make_router
 from trainmedic.service.settings import Settings
+
+FOR_AGENTS = Path(__file__).with_name("llms.txt")
 
 Background = Callable[[], AbstractAsyncContextManager[None]]
 """Something that runs beside the requests, such as a connection to a chat service."""
@@ -127,6 +130,11 @@ def _add_health(
     async def version() -> Versions:
         """Versions of the program, the cases, the rules and the index."""
         return versions()
+
+    @app.get("/llms.txt", include_in_schema=False)
+    async def for_agents() -> Response:
+        """What this service does and how a program asks it, for language models."""
+        return PlainTextResponse(FOR_AGENTS.read_text(encoding="utf-8"))
 
     @app.get("/metrics", tags=["health"], response_class=Response)
     async def prometheus() -> Response:

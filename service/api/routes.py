@@ -18,7 +18,7 @@ from trainmedic.kb.pages.render import render_cause, render_mechanism, render_ru
 from trainmedic.kb.serialization import plain, to_json, to_json_once
 from trainmedic.service.access.slots import Worker
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer.schema import Answer, AuditView, DiffView, MessagesView, StepView
+from trainmedic.service.answer.schema import Answer, AuditView, DiffView, EffectiveReport, MessagesView, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
 from trainmedic.service.api.conversations import add_conversation_routes, principal_of
 from trainmedic.service.api.disconnect import until_disconnect
@@ -90,6 +90,13 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker) -> APIRout
         bounded(body.attachments)
         attachments = tuple(values(body.attachments))
         return json_response(await worker.run(lambda: advisor.check(attachments, body.language)))
+
+    @router.post("/effective", response_model=EffectiveReport)
+    async def effective(body: CheckIn) -> Response:
+        """Every option that decides the runs of these files, with its value and where that comes from."""
+        bounded(body.attachments)
+        attachments = tuple(values(body.attachments))
+        return json_response(await worker.run(lambda: advisor.effective(attachments, body.language)))
 
     @router.post("/search")
     async def search(body: SearchIn) -> Hits:

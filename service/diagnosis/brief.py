@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmedic.kb.audit.lock_comparison import compare
-from trainmedic.kb.effective.table import effective
 from trainmedic.kb.engine.facts import version_text, within
 from trainmedic.kb.engine.values import show
 from trainmedic.kb.lazy import regex
@@ -46,7 +45,7 @@ MAX_FACTS = 60
 QUIET = "checked, not so here"
 MAX_DIFFERENCES = 15
 MAX_RAISED = 2
-MAX_LOST, MAX_OPTIONS = 6, 12
+MAX_LOST, MAX_CHANGED, MAX_OPTIONS = 6, 6, 14
 NAMING = 5
 """The candidates whose texts may name an option."""
 BYTES_PER_TOKEN = 3
@@ -323,17 +322,19 @@ def _of_settings(draft: Draft) -> Texts:
 
 
 def _of_options(draft: Draft) -> Texts:
-    """The values in effect of options that the user, an error or the first candidates name, and what has no effect."""
-    evidence = draft.context.evidence
-    if not evidence.run.options:
+    """What has no effect, values other than were written, and those of options that the user, an error or the first
+    candidates name."""
+    found = draft.effective
+    if found is None:
         return
-    found = effective(evidence)
     for lost in found.lost[:MAX_LOST]:
         yield f"without effect: {lost.name} = {show(lost.value)} ({lost.kind}): {lost.reason}", _only(lost.span)
     rows = {row.name: row for row in reversed(found.rows)}
     told = settings_used(draft.context.report)
     named = dict.fromkeys(name for text in _naming(draft) for name in option_words(text))
-    wanted = [row for name in named if (row := rows.get(name)) is not None and row.setting not in told]
+    changed = [row for row in found.rows if row.span is not None and row.kind == "derived"]
+    asked = [row for name in named if (row := rows.get(name)) is not None and row not in changed]
+    wanted = [row for row in (*changed[:MAX_CHANGED], *asked) if row.setting not in told]
     for row in wanted[:MAX_OPTIONS]:
         yield f"in effect: {row.name} = {show(row.value)}, {row.origin}", _only(row.span)
 

@@ -284,7 +284,8 @@ def _within_budget(turns: Sequence[Turn], texts: Sequence[str], start: int) -> l
     chosen: list[int] = []
     budget = MAX_CHARACTERS
     for number in by_importance:
-        size = len(texts[number]) + sum(len(attachment.content) for attachment in turns[number].attachments)
+        files = [str(attachment.content) for attachment in turns[number].attachments]
+        size = len(texts[number]) + sum(len(file) - file.count("\n") for file in files)
         if len(chosen) < MAX_TURNS and size <= budget:
             chosen.append(number)
             budget -= size

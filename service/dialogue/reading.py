@@ -19,6 +19,7 @@ from cachetools import LRUCache
 
 from trainmedic.kb.confined import START_METHOD, Confined, Exceeded, TookTooLong
 from trainmedic.kb.errors import TooLarge, TrainmedicError
+from trainmedic.kb.frameworks.tables import read_so_far
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
@@ -34,17 +35,18 @@ LEAST = KEPT_CHARACTERS // 128
 class ReadOnce:
     """A reader that reads each question with its files once, as long as it is among the latest.
 
-    A conversation is read with each of its questions, and a file for each thing that is asked of it.
+    A conversation is read with each of its questions, and a file for each thing that is asked of it. Once a further
+    release is known, they are read again.
     """
 
     def __init__(self, read: Read, characters: int = KEPT_CHARACTERS, least: int = LEAST) -> None:
         self._read = read
-        self._latest: LRUCache[bytes, Evidence] = LRUCache(characters, partial(_weight, least=least))
+        self._latest: LRUCache[tuple[int, bytes], Evidence] = LRUCache(characters, partial(_weight, least=least))
         self._lock = Lock()
 
     def __call__(self, question: str, attachments: Sequence[Attachment] = ()) -> Evidence:
         """The evidence in question and files. What the reader raises is not kept."""
-        key = _digest(question, attachments)
+        key = (read_so_far(), _digest(question, attachments))
         with self._lock:
             kept = self._latest.get(key)
         if kept is not None:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.kb.parse.text.condense import ROOM, condense, spread
 
 MAX_STORED = 1_000_000
-"""Code points of one text that a conversation remembers."""
+"""Code points of one text that a conversation remembers, and of a file with the blank lines of what was left out."""
+MAX_READ_AGAIN = 300_000
+"""Bytes of a file's lines that a conversation remembers: it is read again with each of its questions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +37,22 @@ def turn_of(
     causes: tuple[str, ...] = (),
     said: str = "",
 ) -> Turn:
-    """A turn of masked texts, cut to `MAX_STORED`."""
+    """A turn of masked texts, within `MAX_STORED` and `MAX_READ_AGAIN`."""
     return Turn(
         question=question[:MAX_STORED],
-        attachments=tuple(Attachment(name=source.name or "", content=source.text[:MAX_STORED]) for source in sources),
+        attachments=tuple(Attachment(name=source.name or "", content=_remembered(source.text)) for source in sources),
         answer_id=answer_id,
         verdict=verdict,
         causes=causes,
         said=said,
     )
+
+
+def _remembered(text: str) -> str:
+    if len(text) <= MAX_READ_AGAIN:
+        return text
+    condensed = condense((text.encode(),), ROOM.within(MAX_READ_AGAIN))
+    return spread(condensed.text.decode("utf-8", "replace").split("\n"), condensed.numbers, "\n")[:MAX_STORED]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

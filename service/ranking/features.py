@@ -9,7 +9,9 @@ from types import MappingProxyType
 
 from trainmedic.kb.engine.facts import FactBook, Facts, within
 from trainmedic.kb.engine.mechanism import COMMONNESS, Weighed
+from trainmedic.kb.frameworks.canonical import name_of
 from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.frameworks.values import truth
 from trainmedic.kb.glossary.terms import Concept
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence, Remedy
@@ -336,12 +338,22 @@ def _of_remedies(case: Case, context: Context) -> dict[str, float]:
 
 
 def remedies_for(case: Case, context: Context) -> tuple[Remedy, ...]:
-    """The remedies that concern a cause: by its settings, or by the concepts of its title if they name no setting."""
+    """The remedies that concern a cause: by its settings, or by the concepts of its title if they name no setting.
+
+    To have switched off what its fix switches on is none of its remedies, nor the reverse.
+    """
     titles = context.case_titles.get(case.id, frozenset())
+    framework = context.evidence.run.framework
+    fixes = {
+        name_of(framework.value if framework is not None else None, name) or name: truth(value)
+        for name, value in fix_values(case)
+    }
     return tuple(
         remedy
         for remedy in context.evidence.remedies
-        if set(case.settings) & set(remedy.settings) or (not remedy.settings and titles & set(remedy.concepts))
+        if (set(case.settings) & set(remedy.settings) or (not remedy.settings and titles & set(remedy.concepts)))
+        and not any(fixes.get(name) is False for name in remedy.on)
+        and not any(fixes.get(name) is True for name in remedy.off)
     )
 
 

@@ -29,6 +29,8 @@ CONSIDERED = 8
 """Causes that a question is to tell apart; the others count as something else."""
 LEAST_GAIN = 0.05
 """Bits below which a fact is not worth a question."""
+DECISIVE = 1.0
+"""Bits of the stacks that are missing beside those that were sent: they tell the mechanisms of a hang apart."""
 PREDICTED, BACKGROUND = 0.9, 0.3
 """How likely a fact is as a cause predicts it: under this cause, and under any other."""
 NOTHING_LIKELY = 0.05
@@ -65,6 +67,8 @@ def next_questions(differential: Differential, context: Context) -> tuple[Missin
         gain = _binary_gain(chances, other, predicted_by)
         if gain >= LEAST_GAIN:
             gains[fact] = (gain, question)
+    asked_for = (item for finding in context.report.findings for item in finding.missing)
+    gains.update((item.fact, (DECISIVE, item)) for item in asked_for if item.fact.startswith("stacks:"))
     whole = WHOLE * max((gain for gain, _ in gains.values()), default=0.0)
     likeliest = max(chances, default=0.0)
     told_little = context.intent.vague or context.intent.bare or context.intent.width < SHORT

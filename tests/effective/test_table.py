@@ -7,11 +7,23 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 
 from trainmedic.kb.effective.model import Effective, Row
 from trainmedic.kb.effective.table import effective, rows_of
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.serialization import from_json, to_json
+from trainmedic.kb.sources.initialising import initialised
+from trainmedic.kb.sources.tree import tree_of
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer.assemble import assemble
+from trainmedic.service.answer.schema import Answer
+from trainmedic.service.api.app import create_app
+from trainmedic.service.diagnosis.brief import brief_of
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.settings import Settings
+from trainmedic.ui.chat.evidence import panel
 from trainmedic.ui.cli import main
 
 VERSIONS = "trl==1.9.0\ntransformers==5.23.0\ndeepspeed==0.19.5\n"
@@ -104,6 +116,72 @@ def test_the_short_table_has_what_rules_speak_of_and_all_that_was_written() -> N
     short, whole = list(rows_of(run, everything=False)), list(rows_of(run, everything=True))
     assert len(short) < len(whole) == len(run.rows)
     assert {row.name for row in run.rows if row.span is not None} <= {row.name for row in short}
+
+
+@pytest.mark.parametrize(
+    ("transformers", "hidden", "size"),
+    [("4.44.2", 64, 3686.4), ("4.45.0", 64, 3686), ("5.24.0", 64, 3686), ("5.24.0", 9**400, "auto")],
+)
+def test_a_bucket_that_follows_the_model_is_what_the_release_makes_it(
+    transformers: str, hidden: int, size: float | str
+) -> None:
+    run = found(
+        {
+            "versions.txt": f"transformers=={transformers}\n",
+            "config.json": f'{{"model_type": "llama", "hidden_size": {hidden}}}',
+            "train.py": "from transformers import TrainingArguments\nTrainingArguments('o', deepspeed='ds.json')\n",
+            "ds.json": '{"zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": "auto"}}',
+        }
+    )
+    assert row(run, "zero_optimization.stage3_prefetch_bucket_size", "deepspeed").value == size
+
+
+RUN = {
+    "versions.txt": VERSIONS,
+    "run.sh": COMMAND.replace("--config sft.yaml ", "--deepspeed ds.json --per_device_train_batch_size 4 ")
+    + "--seed 1 --seed 2",
+    "ds.json": '{"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 3}}',
+}
+SEED, MICRO = {"name": "seed", "value": 2}, {"name": "train_micro_batch_size_per_gpu", "value": 4, "kind": "derived"}
+
+
+def test_a_service_tells_what_is_in_effect_and_what_is_lost(knowledge_advisor: Advisor) -> None:
+    with TestClient(create_app(knowledge_advisor, Settings())) as client:
+        files = [{"name": name, "content": text} for name, text in RUN.items()]
+        report = client.post("/v1/effective", json={"attachments": files}).json()
+        (one,) = report["runs"]
+        rows = {row["name"]: row for row in one["rows"]}
+        assert [each for each in (SEED, MICRO) if not each.items() <= rows[each["name"]].items()] == []
+        assert rows["learning_rate"]["origin"].startswith("default of ")
+        assert [(each["name"], each["kind"], each["span"]["line"]) for each in one["lost"]] == [
+            ("seed", "overridden", 1)
+        ]
+        assert [item["name"] for item in report["receipt"]["inputs"]] == [None, *RUN]
+        nothing = client.post("/v1/effective", json={"attachments": [{"name": "a", "content": "hello"}]}).json()
+        assert nothing["runs"] == []
+
+
+def test_an_answer_and_its_page_and_a_model_are_told_what_is_not_as_written(knowledge_advisor: Advisor) -> None:
+    files = tuple(Attachment(name=name, content=text) for name, text in RUN.items())
+    draft = knowledge_advisor.prepare(Ask(question="The loss does not go down.", attachments=files))
+    told = [fact.text for fact in brief_of(draft, 10_000).facts]
+    assert "without effect: seed = 1 (overridden): run.sh:1 sets it to 2" in told
+    assert any(text.startswith("in effect: train_micro_batch_size_per_gpu = 4, auto: ") for text in told)
+    answer = assemble(draft)
+    assert answer.effective is not None
+    assert {row.kind for row in answer.effective.rows} == {"written", "derived"}
+    page = panel(from_json(Answer, to_json(answer)), {}, "en")
+    assert "<code>train_micro_batch_size_per_gpu</code></td><td><code>4</code>" in page
+    assert "<code>seed = 1</code></b> overridden" in page
+
+
+@pytest.mark.parametrize("code", ["self.run_name * self.seed", "self.run_name % self.seed"])
+def test_what_a_class_makes_of_a_hostile_value_stays_small(code: str) -> None:
+    text = f"class C:\n    def __post_init__(self):\n        self.run_name = {code}\n"
+    made = initialised(
+        "C", tree_of("p", "1", "wheel", {"p/c.py": text.encode()}), values={"run_name": "%09d", "seed": 9**20}
+    )
+    assert made["run_name"][0] is False
 
 
 def test_the_command_prints_the_table_or_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from tests.every_case import every_case
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.text import compressed
-from trainmedic.kb.parse.text.compressed import expand, head_and_tail, plain_name
+from trainmedic.kb.parse.text.compressed import expand, plain_name
 
 LOG = b"{'loss': 1.5, 'grad_norm': 2.0, 'learning_rate': 1e-05, 'epoch': 0.1}\n" * 3 + b"{'loss': nan, 'epoch': 0.2}\n"
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -64,7 +64,7 @@ def test_a_bomb_is_expanded_only_up_to_the_bound(monkeypatch: pytest.MonkeyPatch
     expanded = expand(gzip.compress(b"x" * 99 + b"\n" + b"\0" * 100_000_000))
     assert expanded is not None
     assert not expanded.complete
-    assert len(expanded.content) <= 1_500_001
+    assert len(expanded.content) <= 1_600_000
     assert expanded.content.startswith(b"xxx")
 
 
@@ -108,14 +108,6 @@ def test_what_expands_a_thousandfold_is_expanded_in_pieces() -> None:
         expanded = expand(compress(plain))
         assert expanded is not None
         assert (expanded.content, expanded.complete) == (plain, True)
-
-
-def test_the_lines_of_what_is_left_out_still_count() -> None:
-    text = b"".join(b"line %d\n" % number for number in range(1, 2001))
-    kept = head_and_tail((text[at : at + 100] for at in range(0, len(text), 100)), 2000)
-    assert len(kept) < len(text)
-    assert kept.count(b"\n") == 2000
-    assert kept.endswith(b"line 2000\n")
 
 
 @every_case(("name", "plain"), [("run/train.log.gz", "run/train.log"), ("a.GZ", "a"), ("gz", "gz"), (".gz", ".gz")])

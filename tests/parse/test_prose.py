@@ -43,6 +43,10 @@ def known(text: str) -> dict[str, tuple[str | None, str | None, str | None]]:
         ("精度换成 fp16 也不行。我的 torch 是 2.0.0", {"torch": ("2.0.0", None, None)}),
         ("torch2.4.0 transformers4.44.2", {"torch": ("2.4.0", None, None), "transformers": ("4.44.2", None, None)}),
         ("**trl version:** 0.19.1", {"trl": ("0.19.1", None, None)}),
+        ("it requires trl>=0.13, I have 0.12.0 installed", {"trl": ("0.12.0", None, None)}),
+        ("要求 peft>=0.11，我装的是 0.10.0", {"peft": ("0.10.0", None, None)}),
+        ("torch 降到 2.3.1 也没用", {"torch": ("2.3.1", None, None)}),
+        ("With deepspeed=0.16.4 it also runs. Now on deepspeed 0.17.6", {"deepspeed": ("0.17.6", None, None)}),
     ],
 )  # fmt: skip
 def test_a_version_in_use_is_exact(text: str, expected: dict[str, tuple[str | None, str | None, str | None]]) -> None:
@@ -84,6 +88,7 @@ def test_several_versions_or_a_comparison_are_a_range(text: str, low: str | None
         "升级到 transformers 4.45.0 以后会好吗", "please upgrade to transformers 4.45.0",
         "transformers 升级到 4.45.0 就好了", "it is fixed in trl 0.13.0", "建议用 trl 0.13.0",
         "not on transformers 4.45.0", "transformers 4", "mytrl 0.12.0 and trl/0.12.0.tgz", "trl 0.5% better",
+        "I have 2.5.1",
     ],
 )  # fmt: skip
 def test_a_target_or_a_part_of_a_word_is_no_version_in_use(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.every_case import every_case
 from tests.parse.reading import Checked
 from trainmedic.kb.model.run import Unresolved
-from trainmedic.kb.parse.readers import python_script
+from trainmedic.kb.parse.readers import python_repair, python_script
 
 _CHECKED = Checked(python_script.read)
 read, values, only, codes = _CHECKED.read, _CHECKED.values, _CHECKED.only, _CHECKED.codes
@@ -453,3 +454,10 @@ def test_every_assignment_of_a_configuration_file_is_an_option() -> None:
 
 def test_the_same_assignments_in_another_script_are_no_options() -> None:
     assert values("lr = 2e-4\nmodel = dict(type=Net, depth=3)\n") == {}
+
+
+def test_without_the_compiled_parser_a_damaged_script_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    python_repair._parser.cache_clear()
+    monkeypatch.setitem(sys.modules, "tree_sitter", None)
+    assert python_repair.survivors("x = 1\ny = (").body == []
+    python_repair._parser.cache_clear()

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import time
+import tracemalloc
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.every_case import every_case
 from trainmedic.kb.parse.source import Limits, LineIndex, Piece
+from trainmedic.kb.parse.text.condense import Room, condense
 from trainmedic.kb.parse.text.intake import decode, load
 
-SMALL = Limits(head=40, tail=40)
-
-
+SMALL = Limits(room=Room(head=40, between=200, tail=40))
 NORMAL = Limits()
 
 
@@ -41,7 +42,13 @@ def test_a_few_bad_bytes_are_replaced() -> None:
 
 @every_case(
     "content",
-    [b"\x7fELF\x02\x01", b"PK\x03\x04rest", bytes(range(256)) * 8, b"\xff\x01\x80\x81" * 40, b"loss: 1\x00lr" * 50],
+    [
+        b"\x7fELF\x02\x01",
+        b"PK\x03\x04" + b" " * 26 + b"[Content_Types].xml",
+        bytes(range(256)) * 8,
+        b"\xff\x01\x80\x81" * 40,
+        b"loss: 1\x00lr" * 50,
+    ],
 )
 def test_binary_content_is_not_read(content: bytes) -> None:
     loaded = load("model.bin", content, Limits(), 10_000_000)
@@ -81,22 +88,23 @@ def test_a_lone_surrogate_and_a_byte_order_mark_do_no_harm() -> None:
     assert text_of("\ufeffa\ud800b") == "a\ufffdb"
 
 
-def test_a_long_log_keeps_head_and_tail_at_their_own_lines() -> None:
-    content = "".join(f"line {n}\n" for n in range(1, 1001))
+def test_a_long_log_keeps_head_tail_and_what_is_unlike_the_rest_at_their_own_lines() -> None:
+    content = "".join("ValueError: x\n" if n == 500 else f"line {n}\n" for n in range(1, 1001))
     loaded = load("a.log", content, SMALL, 10_000)
-    assert loaded.source.truncated
-    assert [part.line for part in loaded.parts] == [1, 997]
     lines = loaded.source.text.split("\n")
-    assert lines[0] == "line 1"
-    assert lines[999] == "line 1000"
-    assert "lines 6 to 996 of 1000 were not read" in loaded.note
-    assert [problem.code for problem in loaded.problems] == ["truncated"]
+    assert (lines[0], lines[499], lines[999], lines[700]) == ("line 1", "ValueError: x", "line 1000", "")
+    place = loaded.piece.text.index("ValueError")
+    assert loaded.piece.position(place) == (500, 1)
+    assert loaded.piece.cut(place, len(loaded.piece.text)).span(0, 5).line == 500
+    assert loaded.lines == 1000
+    assert loaded.note.startswith("all 1000 lines were read; ")
+    assert not loaded.source.truncated
 
 
 @every_case("content", ["x" * 500, b"x" * 500])
 def test_of_one_giant_line_only_the_head_is_kept(content: str | bytes) -> None:
     loaded = load("a.json", content, SMALL, 10_000)
-    assert loaded.source.text == "x" * 40
+    assert loaded.source.text.rstrip() == "x" * 40
     assert loaded.source.truncated
 
 
@@ -107,7 +115,7 @@ def test_a_long_utf16_log_is_not_cut_inside_a_character() -> None:
 
 def test_nothing_is_left_of_an_input_when_the_budget_is_spent() -> None:
     loaded = load("a.log", "a\nb\n", Limits(), 0)
-    assert loaded.source.text == ""
+    assert not loaded.source.text.strip()
     assert loaded.source.truncated
 
 
@@ -116,7 +124,7 @@ def test_fifty_megabytes_are_read_in_bounded_time() -> None:
     began = time.thread_time()
     loaded = load("train.log", content, Limits(), Limits().total)
     assert time.thread_time() - began < 10
-    assert sum(len(part.text) for part in loaded.parts) < 2_000_000
+    assert len(loaded.piece.text) < 2_000_000
     assert loaded.lines == 1_600_000
 
 
@@ -167,3 +175,19 @@ def test_any_text_can_arrive(content: str, budget: int) -> None:
 def test_lines_and_columns_count_from_one() -> None:
     index = LineIndex("ab\n\n学习 c")
     assert [index.position(offset) for offset in (0, 2, 3, 4, 7)] == [(1, 1), (1, 3), (2, 1), (3, 1), (3, 4)]
+
+
+def test_no_line_of_a_private_key_is_kept_without_its_neighbours() -> None:
+    key = "".join(f"{'AbCdEfGh' * 7}{n:08d}\n" for n in range(20))
+    text = "".join(f"line {n}\n" for n in range(400)) + key + "".join(f"line {n}\n" for n in range(400))
+    assert "AbCdEfGh" not in text_of(text, Limits(room=Room(head=100, between=2_000, tail=100)))
+
+
+def test_memory_does_not_grow_with_lines_that_are_all_short_and_different() -> None:
+    words = ("".join(letters) for letters in itertools.product("abcdfghijk", repeat=5))
+    blocks = ("\n".join(itertools.islice(words, 10_000)).encode() + b"\n" for _ in range(10))
+    tracemalloc.start()
+    condense(blocks, Room(head=1_000, between=10_000_000, tail=1_000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40_000_000

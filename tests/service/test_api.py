@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_LOG, Incident
 from tests.service.schema import problems
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
+from trainmedic.service.access.scopes import REQUIREMENTS
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.api.app import create_app
@@ -30,7 +32,7 @@ ANSWER_KEYS = [
     "id", "conversation_id", "verdict", "language", "mode", "model", "answer", "causes", "findings", "citations",
     "missing", "signals", "run", "receipt", "kb_version", "ruleset_version", "notices", "usage", "timings_ms",
     "trace_id", "series", "steps", "sections", "differential", "changes", "defects", "messages", "similar",
-    "sightings", "words_only", "comparison", "horizon",
+    "sightings", "words_only", "comparison", "horizon", "effective",
 ]  # fmt: skip
 CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
 FINDING_KEYS = {
@@ -556,3 +558,11 @@ def test_the_answer_of_the_api_is_that_of_the_advisor(client: TestClient, adviso
     shown = plain(direct)
     assert isinstance(shown, dict)
     assert steady(client.post("/v1/ask", json=body(incident)).json()) == steady(json.loads(json.dumps(shown)))
+
+
+def test_programs_are_told_how_to_ask_by_calls_that_exist(client: TestClient) -> None:
+    told = client.get("/llms.txt")
+    assert (told.status_code, told.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+    named = set(re.findall(r"(?:POST |\()(/[\w./]+)", told.text))
+    assert named
+    assert named <= {path for _, path, _ in REQUIREMENTS}

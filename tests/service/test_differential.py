@@ -133,3 +133,25 @@ def test_an_answer_that_asks_back_says_what_speaks_for_each_cause_and_its_change
     assert items
     assert all("Fix: " in item for item in items)
     assert any("Evidence: " in item for item in items)
+
+
+@every_case(
+    ("tried", "held_against_it"),
+    [
+        ("turned gradient checkpointing off, no change", False),
+        ("tried turning gradient checkpointing on, no change", True),
+    ],
+)
+def test_only_the_try_of_a_fix_itself_speaks_against_its_cause(
+    advisor: Advisor, tried: str, held_against_it: bool
+) -> None:
+    answer = asked(advisor, f"trl SFT of a 7B model on 8xA100, batch 4: CUDA out of memory. I {tried}.")
+    node = next(node for node in walk(answer.differential.nodes) if node.id == "log-activations-do-not-fit")
+    assert any("did not help" in reason.text for reason in node.contradicts) is held_against_it
+
+
+def test_a_setting_that_is_said_is_evidence_with_its_place(advisor: Advisor) -> None:
+    answer = asked(advisor, "trl SFT runs out of memory,\n8xA100, gradient checkpointing is off")
+    node = next(node for node in walk(answer.differential.nodes) if node.id == "activations-memory.checkpointing-off")
+    places = {(place.attachment, place.line, place.column) for reason in node.supports for place in reason.evidence}
+    assert (None, 2, 9) in places

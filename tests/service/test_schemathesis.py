@@ -25,6 +25,7 @@ EXAMPLES = 12 if MANY else 4
 SETTINGS = Settings()
 OPERATIONS = [
     "POST /v1/ask", "GET /v1/answers/{answer_id}", "POST /v1/check", "POST /v1/audit", "POST /v1/diff",
+    "POST /v1/effective",
     "POST /v1/messages/explain", "POST /v1/search", "POST /v1/feedback", "GET /v1/cases", "GET /v1/cases/{case_id}",
     "GET /v1/mechanisms", "GET /v1/mechanisms/{mechanism_id}", "GET /v1/rules", "GET /v1/rules/{rule_id}",
     "GET /v1/conversations", "GET /v1/conversations/{conversation_id}", "DELETE /v1/conversations/{conversation_id}",

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.source import Limits
+from trainmedic.kb.parse.text.condense import Room
 from trainmedic.kb.serialization import plain
 from trainmedic.service.answer.series import MAX_POINTS, series_views, thinned
 
+ROOM = Room(head=10_000, between=99_000, tail=10_000)
+
 
 def log(*rows: Mapping[str, object]) -> Attachment:
-    return Attachment(name="train.log", content="\n".join(str(row).replace("nan", "'nan'") for row in rows))
+    return log_of("\n".join(str(row).replace("nan", "'nan'") for row in rows))
+
+
+def log_of(text: str) -> Attachment:
+    return Attachment(name="train.log", content=text)
 
 
 def test_each_usual_metric_of_a_log_is_a_series_in_a_fixed_order() -> None:
@@ -25,9 +33,9 @@ def test_each_usual_metric_of_a_log_is_a_series_in_a_fixed_order() -> None:
     assert found[0].steps == (10, 20, 30, 40, 50)
 
 
-def test_rows_without_a_step_are_numbered() -> None:
+def test_rows_without_a_step_are_named_by_their_lines() -> None:
     found = series_views(parse("", (log(*({"loss": 1.0, "grad_norm": 0.5, "epoch": 0.1} for _ in range(4))),)))
-    assert found[0].steps == (1, 2, 3, 4)
+    assert (found[0].unit, found[0].steps) == ("line", (1, 2, 3, 4))
 
 
 def test_the_step_where_the_loss_breaks_is_marked() -> None:
@@ -42,8 +50,8 @@ def test_the_step_where_the_loss_breaks_is_marked() -> None:
         "values": [1.0, 1.0, 1.0, 1.0, "nan", "nan", "nan"],
         "marked": 5,
         "lines": [1, 2, 3, 4, 5, 6, 7],
-        "breaks": [],
         "hidden": [],
+        "unit": "step",
     }
 
 
@@ -74,19 +82,27 @@ def test_a_stretch_of_nothing_but_nan_stays_visible() -> None:
 def test_each_point_has_its_line_in_the_log() -> None:
     text = "starting\n\n" + "\n".join(f"{{'loss': {2 - n / 10}, 'step': {n}}}" for n in range(1, 5))
     (series,) = series_views(parse("", (Attachment(name="train.log", content=text),)))
-    assert series.lines == (3, 4, 5, 6)
-    assert (series.breaks, series.hidden) == ((), ())
+    assert (series.lines, series.hidden) == ((3, 4, 5, 6), ())
 
 
-def test_a_curve_breaks_where_a_long_log_was_not_read() -> None:
-    rows = "\n".join(f"{{'loss': {2 - n / 1e5}, 'step': {n}}}" for n in range(1, 2_001))
-    evidence = parse("", (Attachment(name="train.log", content=rows),), limits=Limits(head=8_000, tail=8_000))
+def test_a_log_without_steps_has_its_own_lines_as_axis_however_long_it_is() -> None:
+    rows = "\n".join(f"{{'loss': {math.exp(-n / 9_000):.4f}, 'epoch': {n / 9_000:.4f}}}" for n in range(27_000))
+    evidence = parse("", (Attachment(name="train.log", content=rows),), limits=Limits(room=ROOM))
     (series,) = series_views(evidence)
-    (gap,) = series.breaks
-    before, behind = series.lines[gap - 1], series.lines[gap]
-    (source,) = (source for source in evidence.sources if source.name == "train.log")
-    assert source.unread == (before + 1, behind - 1)
-    assert series.steps[gap - 1 : gap + 1] == (before, behind)
+    assert (series.unit, series.steps[0], series.steps[-1]) == ("line", 1, 27_000)
+    assert series.steps == series.lines
+    assert all(abs(value - math.exp(-line / 9_000)) < 1e-3 for line, value in series.points)
+    assert max(after - before for before, after in pairwise(series.steps)) < 1_000
+
+
+def test_a_spike_without_a_step_is_marked_at_its_line() -> None:
+    rows = "\n".join(f"{{'loss': {9.0 if n == 12_000 else 1.0 + n % 3 / 10}, 'epoch': 0.1}}" for n in range(27_000))
+    assert [view.marked for view in series_views(parse("", (log_of(rows),)))] == [12_001]
+
+
+def test_rows_that_share_a_line_are_counted() -> None:
+    (series,) = series_views(parse("", (log_of("".join(f"{{'loss': {2 - n / 10:.1f}}} " for n in range(4))),)))
+    assert (series.unit, series.steps) == ("row", (1, 2, 3, 4))
 
 
 def test_a_loss_that_the_log_filter_prints_as_zero_is_known() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tests.every_case import every_case
 from tests.service.values import fired
 from trainmedic.kb.model.place import Attachment
@@ -69,12 +71,14 @@ def test_a_loss_of_exactly_zero_is_not_blamed_on_images_that_nobody_spoke_of(adv
     assert "no-trained-token" in {node.id for node in answer.differential.nodes}
 
 
-def test_a_log_that_was_not_read_as_a_whole_is_not_called_healthy(advisor: Advisor) -> None:
-    rows = "".join(row(2.0 - n / 40_000, 1.0 + (n % 5) / 10, n / 9_000) for n in range(27_000))
-    answer = advisor.ask(Ask(question="is this run ok?", attachments=files(big__log=rows)))
-    assert any(item.truncated for item in answer.receipt.inputs)
+def test_a_long_log_is_judged_as_a_whole(advisor: Advisor) -> None:
+    rows = [row(2.0 - n / 40_000, 1.0 + (n % 5) / 10, n / 9_000) for n in range(27_000)]
+    asked = "is this run ok?"
+    assert advisor.ask(Ask(question=asked, attachments=files(big__log="".join(rows)))).verdict == "no_fault"
+    rows[10_000] = row(9.0, math.nan, 10_000 / 9_000)
+    answer = advisor.ask(Ask(question=asked, attachments=files(big__log="".join(rows))))
     assert answer.verdict != "no_fault"
-    assert "big.log" in answer.answer
+    assert ("grad_norm_nan", 10_001) in {(signal.kind, signal.evidence.line) for signal in answer.signals}
 
 
 @every_case(

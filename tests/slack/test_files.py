@@ -11,6 +11,7 @@ import pytest
 from tests.every_case import every_case
 from tests.slack.bots import COMMAND
 from tests.slack.fake import LocalSlack, SlackFile
+from trainmedic.kb.parse.text import pictures
 from trainmedic.ui.channels.files import Downloads
 from trainmedic.ui.channels.slack.bot import SlackBot
 from trainmedic.ui.channels.slack.files import HOSTS, is_page
@@ -48,8 +49,8 @@ async def test_files_of_the_whole_thread_are_read_once_each(strict: LocalSlack, 
 
 
 NOT_READ: tuple[tuple[dict[str, Any], str], ...] = (
-    ({"mimetype": "image/png"}, "image; paste the text instead"),
-    ({"mimetype": "application/pdf"}, "not a text file"),
+    ({"content": b"\x89PNG\r\n\x1a\n\0", "mimetype": "image/png"}, "image; paste the text instead"),
+    ({"mimetype": "application/msword"}, "not a text file"),
     ({"content": b"\x7fELF\0\0\0", "mimetype": ""}, "not a text file"),
     ({"mode": "external"}, "not stored on Slack"),
     ({"access": "access_denied"}, "no access"),
@@ -62,7 +63,10 @@ NOT_READ: tuple[tuple[dict[str, Any], str], ...] = (
 )
 
 
-async def test_what_is_not_read_is_named_with_the_reason(strict: LocalSlack, one_mebibyte: None, bot: SlackBot) -> None:
+async def test_what_is_not_read_is_named_with_the_reason(
+    strict: LocalSlack, one_mebibyte: None, bot: SlackBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pictures, "readable", lambda: False)
     files: list[SlackFile] = []
     for number, (kind, _) in enumerate(NOT_READ):
         given: dict[str, Any] = {"content": SCRIPT * 20, **kind}

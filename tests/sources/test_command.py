@@ -9,7 +9,7 @@ import pytest
 from tests.sources.archives import CODE, wheel
 from trainmedic.service.configuration import load_settings
 from trainmedic.ui.cli import FAILED, USAGE, main
-from trainmedic.ui.cli._input import sources
+from trainmedic.ui.releases import sources_here
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_the_command_line_and_the_service_read_the_same_settings(
     machine: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     (machine / "trainmedic.toml").write_text(text)
-    service, line = load_settings(), sources()
+    service, line = load_settings(), sources_here()
     assert line.mode == service.sources == ("off" if text else "installed")
     assert line.store.folder == service.data_dir / "sources"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from trainmedic import audit, diff
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
@@ -47,7 +48,7 @@ RUN = "from trl import GRPOConfig\nargs = GRPOConfig(num_generations=1, scale_re
 
 @pytest.fixture
 def library(tmp_path: Path) -> Library:
-    sources = Sources(tmp_path, "off")
+    sources = Sources(tmp_path / "sources", "off")
     texts = {
         "0.16.0": CODE.format(check="pass", value=1),
         "0.17.0": CODE.format(check=CHECK, value=2),
@@ -80,6 +81,19 @@ def test_the_path_of_the_traceback_comes_first_then_checks_then_readers_of_optio
     assert first.text.endswith("+        raise RuntimeError(2)")
     assert check.text.startswith("ValueError if args.num_generations < 2: GRPO requires")
     assert (check.path, check.line) == ("trl/trainer/grpo_trainer.py", 7)
+
+
+@pytest.mark.usefixtures("library")
+def test_the_python_api_shows_the_changed_code_as_the_commands_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("TRAINMEDIC_SOURCES", "off")
+    bad = ("trl==0.17.0\n", LOG, RUN)
+    audited = audit(*bad, good=["trl==0.16.0\n"]).compare
+    assert audited is not None
+    for source in (audited.source, diff(["trl==0.16.0\n"], bad).source):
+        assert [each.name for each in source[0].changes][:1] == ["GRPOTrainer.split"]
 
 
 def test_without_configuration_and_traceback_no_code_is_said_to_matter(library: Library) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.every_case import every_case
 from trainmedic.kb.errors import InvalidRequest, NotFound
+from trainmedic.kb.sources import library as of_library
 from trainmedic.kb.sources.library import MOST_LINES, Library
 from trainmedic.kb.sources.sources import Sources
 from trainmedic.kb.sources.tree import tree_of
@@ -57,6 +60,20 @@ def test_a_hostile_pattern_is_refused(library: Library) -> None:
         library.grep("trl", "0.16.0", "(a+)+$")
 
 
+def test_a_pattern_that_one_line_holds_up_is_given_up_while_others_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of_library, "KILLED_S", 3.0)
+    sources = Sources(tmp_path, "off")
+    sources.store.add(tree_of("trl", "0.16.0", "wheel", {"trl/a.py": b"x1 = 1\n" + b"a" * 300}))
+    with closing(Library(sources)) as library, ThreadPoolExecutor(1) as threads:
+        stuck = threads.submit(library.grep, "trl", "0.16.0", r"\w*\w*\w*\w*x1")
+        assert library.grep("trl", "0.16.0", "x1").passages
+        assert not stuck.done()
+        with pytest.raises(InvalidRequest, match="could not be finished"):
+            stuck.result()
+
+
 @every_case(
     ("path", "name", "lines", "place"),
     [
@@ -92,6 +109,15 @@ def test_what_changed_is_listed_with_its_place(library: Library) -> None:
     assert "defaults changed:\n- beta: 0.04 → 0.0" in text
     assert "functions changed:\n- trl/trainer/grpo_trainer.py GRPOTrainer._prepare" in text
     assert "_prepare" not in library.changes("trl", "0.16.0", "0.17.0", "beta").text
+
+
+def test_what_changed_between_two_releases_is_kept_beside_the_later(library: Library, tmp_path: Path) -> None:
+    text = library.changes("trl", "0.16.0", "0.17.0").text
+    (kept,) = tmp_path.glob("trl/changes-*.json")
+    kept.write_text(kept.read_text(encoding="utf-8").replace("beta: 0.04", "beta: 0.05"), encoding="utf-8")
+    again = Library(library.sources)
+    assert again.changes("trl", "0.16.0", "0.17.0").text == text.replace("beta: 0.04", "beta: 0.05")
+    assert again.changes("trl", "0.17.0", "0.16.0").text != text
 
 
 def test_a_release_that_is_not_at_hand_is_said_with_what_brings_it(library: Library) -> None:

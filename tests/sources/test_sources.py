@@ -46,13 +46,6 @@ def test_nothing_is_fetched_unless_it_is_allowed(tmp_path: Path, mode: str) -> N
     assert "trainmedic kb sources fetch tiny==1.1" in caught.value.hint
 
 
-@pytest.mark.usefixtures("published")
-def test_the_index_tells_its_releases_only_where_it_may_be_asked(tmp_path: Path) -> None:
-    Sources(tmp_path, "index", index=index_of_pip).fetch("tiny", "1.0")
-    assert [each.version for each in Sources(tmp_path, "index", index=index_of_pip).versions("tiny")] == ["1.0", "1.1"]
-    assert [each.version for each in Sources(tmp_path, index=index_of_pip).versions("tiny")] == ["1.0"]
-
-
 @every_case("text", ["1", "1.0", "1.0.0", "0.0", "2!1.0.0", "1.10", "1.0rc1", "1.2.0.post1", "2.0.dev3", "2.5.0+cu121"])
 def test_a_release_has_one_spelling(text: str) -> None:
     assert release_key(text) == canonicalize_version(text)

@@ -1,4 +1,4 @@
-"""Downloads of attached files: from the platform's own hosts, bounded, and only text and histories of runs."""
+"""Downloads of attached files: from the platform's own hosts, bounded, and only what text can be read from."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import httpx
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.logs.event_files import is_run_history
 from trainmedic.kb.parse.text.compressed import kind_of
+from trainmedic.kb.parse.text.opening import foreign_kind
+from trainmedic.kb.parse.text.pictures import is_picture
 from trainmedic.service.settings import MEBIBYTE
 from trainmedic.ui.channels.channel import NotRead
 
@@ -48,7 +50,7 @@ class Downloads:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise NotRead("failed", why=type(error).__name__) from None
         if is_binary(bytes(content)):
-            raise NotRead("binary")
+            raise NotRead("image" if is_picture(bytes(content)) else "binary")
         return Attachment(name=name, content=bytes(content))
 
     def is_own(self, url: str) -> bool:
@@ -68,10 +70,11 @@ class Downloads:
 
 
 def is_binary(content: bytes) -> bool:
-    """Whether this is neither text, nor compressed text, nor the history of a run.
+    """Whether this can be read neither as text nor as what else holds text.
 
     UTF-16, which Windows tools write, has zero bytes but starts with a byte order mark.
     """
-    if kind_of(content) or is_run_history(content):
-        return False
+    kind, can_be_read = foreign_kind(content)
+    if kind or kind_of(content) or is_run_history(content):
+        return not can_be_read
     return b"\0" in content[:4096] and not content.startswith((b"\xff\xfe", b"\xfe\xff"))

@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from trainmedic.kb.engine.rule import RuleSet
+from trainmedic.kb.engine.values import show
 from trainmedic.kb.frameworks.profiles import title
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
@@ -20,6 +21,7 @@ from trainmedic.ui.chat.excerpt import Excerpt, excerpts
 from trainmedic.ui.chat.plots import RunPlots, overlaid, run_plots
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, Words, path_of, words
 from trainmedic.ui.chat.uploads import WaitingFile
+from trainmedic.ui.present.messages import messages
 
 STEPS = {"high": 3, "medium": 2, "low": 1}
 """Bars filled for a confidence."""
@@ -85,6 +87,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     env.filters["size"] = size
+    env.filters["shown"] = lambda value: shortened(show(value)) or "[]"
     env.filters["inline"] = inline
     env.filters["lines"] = lines
     env.filters["shortened"] = shortened
@@ -124,6 +127,10 @@ def panel(answer: Answer, texts: Mapping[str | None, str], language: Language, r
         patches=own[:MAX_PATCHES],
         more_patches=(*own[MAX_PATCHES:], *others),
         titles=titles(answer, rules, language) if rules is not None else {},
+        effective=answer.effective if answer.effective and (answer.effective.rows or answer.effective.lost) else None,
+        lost=[(each, messages(f"effective.{each.kind}", language)) for each in answer.effective.lost]
+        if answer.effective is not None
+        else [],
         signals=signals(answer.signals),
         runs=plotted(answer, [*related, *aside], texts, language),
         tree=Markup(tree(answer, language)),

@@ -66,9 +66,9 @@ def message_html(text: str, copy: str) -> Markup:
 
 
 def question(text: str, files: Iterable[tuple[str, int]] = (), language: Language = "en") -> str:
-    """The user's question, verbatim, and the names of its files with their line counts."""
+    """The user's question, verbatim, and the names of its files with their line counts, if they have lines."""
     parts = [verbatim(text.strip("\n"))] if text.strip() else []
-    names = [f"{code(name)} {lines(count, words(language))}" for name, count in files]
+    names = [code(name) + (f" {lines(count, words(language))}" if count else "") for name, count in files]
     return "\n\n".join([*parts, " · ".join(names)] if names else parts)
 
 

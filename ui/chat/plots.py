@@ -8,7 +8,7 @@ of this.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -21,20 +21,28 @@ NARROWEST = 4.0
 """Width of a band around a single point."""
 TABLE_ROWS = 20
 """Values listed around the mark."""
+COLUMN = 10.0
+"""Width of the columns for each of which the least and the greatest value are drawn where points are dense."""
+DENSE = 1.8
+"""Points a column from which on a line would be a solid band."""
+FEWEST_COLUMNS = 8
 Words = Mapping[str, Any]
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """The finite ranges of a series as paths, and its single finite points as dots."""
+    """The finite ranges of a series as paths, its single finite points as dots, and as areas what ranges cover whose
+    points are too dense for a line."""
 
     paths: tuple[str, ...]
     dots: tuple[str, ...]
+    areas: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """A range without a value. ``kind``: nan, inf, filtered (a 0 that stands for NaN), unread (no lines were read)."""
+    """A range without a value. ``kind``: nan, inf, filtered (a 0 that stands for NaN)."""
 
     kind: str
     x: float
@@ -96,19 +104,18 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlots:
-    """The plots over one axis: those of one log, or of two runs. ``unit`` of the axis: step or line.
-
-    ``count`` is the number of places that the crosshair stops at, ``gaps`` are the lines around unread ones.
+    """The plots over one axis: those of one log, or of two runs. ``unit`` of the axis, ``counts`` of the steps: step,
+    line or row. ``count`` is the number of places that the crosshair stops at.
     """
 
     attachment: str | None
     unit: str
+    counts: str
     first: int
     last: int
     count: int
     plots: tuple[Plot, ...]
     kinds: tuple[str, ...]
-    gaps: tuple[tuple[int, int | None], ...]
     summary: tuple[Summary, ...]
 
     @property
@@ -142,7 +149,7 @@ def _run(log: str | None, plots: Sequence[Sequence[tuple[str, SeriesView]]], wor
     views = [view for traces in plots for _, view in traces]
     alone = len(views) == len(plots)
     goes_back = any(second < first for view in views for first, second in pairwise(view.steps))
-    unit = "line" if goes_back and alone and all(view.lines for view in views) else "step"
+    unit = "line" if goes_back and alone and all(view.lines for view in views) else views[0].unit
     positions = sorted({at for view in views for at in _positions(view, unit)})
     axis = _Axis(unit, positions[0], positions[-1])
     drawn = tuple(_plot(traces, axis, words) for traces in plots)
@@ -150,24 +157,18 @@ def _run(log: str | None, plots: Sequence[Sequence[tuple[str, SeriesView]]], wor
     return RunPlots(
         attachment=log,
         unit=unit,
+        counts=views[0].unit,
         first=positions[0],
         last=positions[-1],
         count=len(positions),
         plots=drawn,
-        kinds=tuple(kind for kind in ("nan", "inf", "filtered", "unread") if kind in kinds),
-        gaps=tuple(sorted({gap for view in views for gap in _gaps(view)}, key=lambda gap: gap[0])),
+        kinds=tuple(kind for kind in ("nan", "inf", "filtered") if kind in kinds),
         summary=tuple(_summary(view, side, words) for traces in plots for side, view in traces),
     )
 
 
 def _positions(view: SeriesView, unit: str) -> tuple[int, ...]:
     return view.lines if unit == "line" else view.steps
-
-
-def _gaps(view: SeriesView) -> Iterator[tuple[int, int | None]]:
-    """The last line read before each break, and the first one behind it."""
-    for place in view.breaks if view.lines else ():
-        yield view.lines[place - 1] if place else 0, view.lines[place] if place < len(view.lines) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +205,8 @@ def _trace(side: str, view: SeriesView, low: float, high: float, axis: _Axis, wo
     logarithms = [None if value is None else math.log10(value) for value in values] if low > 0 else None
     return Trace(
         side=side,
-        linear=_curve(xs, values, view.breaks, low, high),
-        log=_curve(xs, logarithms, view.breaks, math.log10(low), math.log10(high)) if logarithms is not None else None,
+        linear=_curve(xs, values, low, high),
+        log=_curve(xs, logarithms, math.log10(low), math.log10(high)) if logarithms is not None else None,
         at="|".join(map(str, _positions(view, axis.unit))),
         # Two runs have no line in common.
         places="|".join(f"{step}:{line}" for step, line in zip(view.steps, view.lines, strict=True))
@@ -231,21 +232,38 @@ def _kinds(view: SeriesView) -> list[str]:
     ]
 
 
-def _curve(
-    xs: Sequence[float], values: Sequence[float | None], breaks: Sequence[int], low: float, high: float
-) -> Curve:
-    ranges: list[list[tuple[float, float]]] = [[]]
-    for place, (x, value) in enumerate(zip(xs, values, strict=True)):
-        if value is None or place in breaks:
+def _curve(xs: Sequence[float], values: Sequence[float | None], low: float, high: float) -> Curve:
+    ranges: list[list[Point]] = [[]]
+    for x, value in zip(xs, values, strict=True):
+        if value is None:
             ranges.append([])
-        if value is not None:
+        else:
             # Halves, so that the distance of the largest floats is finite.
             share = (value / 2 - low / 2) / (high / 2 - low / 2) if high / 2 > low / 2 else 0.5
             ranges[-1].append((x, EDGE + (HEIGHT - 2 * EDGE) * (1 - share)))
+    outlines = [_outline(points) for points in ranges if len(points) > 1]
     return Curve(
-        paths=tuple("M" + "L".join(f"{x:.0f} {y:.1f}" for x, y in points) for points in ranges if len(points) > 1),
+        paths=tuple(_path(line) for line, _ in outlines),
+        areas=tuple(f"{_path(area)}Z" for _, area in outlines if area),
         dots=tuple(f"M{x:.0f} {y:.1f}h.01" for points in ranges if len(points) == 1 for x, y in points),
     )
+
+
+def _path(points: Iterable[Point]) -> str:
+    return "M" + "L".join(f"{x:.0f} {y:.1f}" for x, y in points)
+
+
+def _outline(points: Sequence[Point]) -> tuple[Sequence[Point], Sequence[Point]]:
+    """A line through points, and the area around it that they cover if they stand too close to tell them apart."""
+    columns: dict[int, list[Point]] = {}
+    for x, y in points:
+        columns.setdefault(int(x // COLUMN), []).append((x, y))
+    if len(points) < DENSE * len(columns) or len(columns) < FEWEST_COLUMNS:
+        return points, ()
+    upper = [(column[len(column) // 2][0], min(y for _, y in column)) for column in columns.values()]
+    lower = [(column[len(column) // 2][0], max(y for _, y in column)) for column in columns.values()]
+    line = [(x, (top + bottom) / 2) for (x, top), (_, bottom) in zip(upper, lower, strict=True)]
+    return line, (*upper, *reversed(lower))
 
 
 def _bands(view: SeriesView, axis: _Axis) -> Iterator[Band]:
@@ -257,8 +275,6 @@ def _bands(view: SeriesView, axis: _Axis) -> Iterator[Band]:
             if kind:
                 yield _band(kind, xs[start], xs[place])
             start = place + 1
-    for gap in view.breaks:
-        yield _band("unread", xs[gap - 1] if gap else 0.0, xs[gap] if gap < len(xs) else WIDTH)
 
 
 def _band(kind: str, first: float, last: float) -> Band:
@@ -295,8 +311,8 @@ def _label(view: SeriesView, low: float | None, high: float, onset: Onset | None
     else:
         label = str(words["series_steady"].format(**values, low=number(low), high=number(high)))
     if onset is not None:
-        label += words[f"series_label_{onset.kind}"].format(step=onset.step)
-    return label + (words["series_label_unread"] if view.breaks else "")
+        label += words[f"series_label_{onset.kind}"].format(at=words[f"series_at_{view.unit}"].format(step=onset.step))
+    return label
 
 
 def _text(view: SeriesView, place: int, words: Words) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Lock
 
 from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.kb.parse.text.opening import foreign_kind
 
 VARIABLE = "GRADIO_TEMP_DIR"
 """Gradio reads its upload folder from the environment only."""
@@ -78,8 +79,10 @@ def _is_last(path: Path) -> bool:
 
 
 def lines_of(content: str | bytes) -> int:
-    """Number of lines, including a last one without a line break."""
+    """Number of lines, including a last one without a line break; 0 of what is no text."""
     if isinstance(content, bytes):
+        if foreign_kind(content)[0]:
+            return 0
         return content.count(b"\n") + (content[-1:] not in (b"", b"\n"))
     return content.count("\n") + (content[-1:] not in ("", "\n"))
 

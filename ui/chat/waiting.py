@@ -14,6 +14,7 @@ from cachetools import LRUCache
 from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.text.compressed import start_of
+from trainmedic.kb.parse.text.opening import foreign_kind
 from trainmedic.service.answering import Executor
 from trainmedic.service.dialogue.request import MAX_ATTACHMENTS, safely_named
 from trainmedic.ui.chat import evidence
@@ -63,9 +64,12 @@ def recognise(path: str, read: Read) -> WaitingFile | None:
         content = Path(path).read_bytes()
     except OSError:
         return None
+    (safe,) = safely_named((Attachment(name=Path(path).name, content=b""),))
+    kind, can_be_read = foreign_kind(content)
+    if kind:
+        return WaitingFile(name=safe.name, kind=kind, lines=None, read=can_be_read)
     unpacked = start_of(content, PEEK + 1)
     known = content if unpacked is None else unpacked
-    (safe,) = safely_named((Attachment(name=Path(path).name, content=b""),))
     name = safe.name
     start = known[:PEEK]
     head = start[: start.rfind(b"\n") + 1] if len(known) > PEEK and b"\n" in start else start

@@ -6,24 +6,29 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
-from trainmedic.kb.errors import InvalidSettings, TrainmedicError
+from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse.text.compressed import head_and_tail
+from trainmedic.kb.parse.text.condense import ROOM, bounded
 from trainmedic.kb.parse.text.intake import decode
+from trainmedic.ui.plain_settings import setting
 
 if TYPE_CHECKING:
     from trainmedic.kb.sources.derived import Derived
-    from trainmedic.kb.sources.library import Library
-    from trainmedic.kb.sources.sources import Sources
 
 MAX_BYTES = 64 * 1024 * 1024
+"""Bytes up to which a file is kept as it is until it is parsed."""
+PIECE = 1024 * 1024
 MOST_FILES = 100
 WEIGHTS = frozenset((".bin", ".safetensors", ".pt", ".pth", ".ckpt", ".gguf", ".distcp", ".npz", ".arrow", ".parquet"))
 """Suffixes of the files of a run's folder that are not read: weights, optimizer states and data."""
+CONFIGS = frozenset({".sh", ".bash", ".yaml", ".yml", ".json", ".toml", ".ini", ".py", ".slurm", ".sbatch"})
+MAX_CONFIG = 1 << 20
+"""The largest file, in bytes, that counts as a configuration."""
 STDIN = "-"
 STDIN_NAME = "stdin"
 
@@ -35,7 +40,12 @@ class Unreadable(TrainmedicError):
 
 def attachments(names: Sequence[str]) -> tuple[Attachment, ...]:
     """The named files, ``-`` being standard input. Raises `Unreadable`."""
-    return tuple(Attachment(name=STDIN_NAME if name == STDIN else name, content=content(name)) for name in names)
+    return tuple(map(_attachment, names))
+
+
+def _attachment(name: str) -> Attachment:
+    read, left_out = _read(name)
+    return Attachment(name=STDIN_NAME if name == STDIN else name, content=read, left_out=left_out)
 
 
 def run_files(name: str) -> tuple[str, ...]:
@@ -57,22 +67,37 @@ def run_files(name: str) -> tuple[str, ...]:
     return tuple(map(str, paths))
 
 
+def files_of_command(words: Sequence[str], folder: Path = Path()) -> tuple[str, ...]:
+    """The files in a command, given in ``folder``, that look like its configuration."""
+    paths = []
+    for word in words:
+        path = folder / (word.partition("=")[2] if word.startswith("-") and "=" in word else word)
+        with suppress(OSError, ValueError):
+            if path.suffix.lower() in CONFIGS and path.is_file() and path.stat().st_size <= MAX_CONFIG:
+                paths.append(str(path))
+    return tuple(dict.fromkeys(paths))
+
+
 def content(name: str) -> bytes:
-    """The bytes of one file, bounded by `MAX_BYTES`. Raises `Unreadable`."""
+    """The bytes of one file, of a long one without the lines that matter least. Raises `Unreadable`."""
+    return _read(name)[0]
+
+
+def _read(name: str) -> tuple[bytes, int]:
+    """The bytes of one file, and how many lines of a long one were left blank. Raises `Unreadable`."""
     try:
         if name == STDIN:
-            return bounded(sys.stdin.buffer)
+            return _bounded(sys.stdin.buffer)
         if Path(name).is_dir():
             raise Unreadable(f"{name} is a folder, not a file")
         with Path(name).open("rb") as stream:
-            return bounded(stream)
+            return _bounded(stream)
     except (OSError, ValueError) as error:
         raise Unreadable(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def bounded(stream: BinaryIO) -> bytes:
-    """The whole stream, or its head and tail with only the line breaks between them, which keeps line numbers right."""
-    return head_and_tail(iter(lambda: stream.read(MAX_BYTES // 4), b""), MAX_BYTES)
+def _bounded(stream: BinaryIO) -> tuple[bytes, int]:
+    return bounded(iter(lambda: stream.read(PIECE), b""), MAX_BYTES, ROOM)
 
 
 def question(argument: str) -> str:
@@ -112,31 +137,13 @@ def folders_of(names: Sequence[str]) -> tuple[Path, ...]:
     return tuple(Path(part) for part in (*names, *configured.split(os.pathsep)) if part)
 
 
-def sources() -> Sources:
-    """The source of packages as the settings ``sources…`` allow, read without the packages of a service."""
-    from trainmedic.kb.data_files import default_data_dir
-    from trainmedic.kb.sources.sources import MODES
-    from trainmedic.ui.releases import sources_in
-
-    mode = setting("sources") or "installed"
-    if mode not in MODES:
-        raise InvalidSettings(f"sources is {mode!r}", hint=f"one of {', '.join(MODES)}")
-    return sources_in(Path(setting("data_dir") or default_data_dir()), MODES[mode])
-
-
-def library_here() -> Library:
-    """What may be looked up in the source of packages."""
-    from trainmedic.kb.sources.library import Library
-
-    return Library(sources())
-
-
 @cache
 def derived() -> Derived:
     """What is derived from the releases at hand."""
     from trainmedic.kb.sources.derived import Derived
+    from trainmedic.ui.releases import sources_here
 
-    return Derived(sources())
+    return Derived(sources_here())
 
 
 def read_releases() -> None:
@@ -149,27 +156,6 @@ def read_releases() -> None:
         lambda known, version, key: derived().help(known, version, key),
     )
     index.read_with(lambda package, version, frames: derived().messages(package, version, frames))
-
-
-def setting(name: str) -> str:
-    """A setting that is no secret, of the environment or of the file; empty without it."""
-    if value := os.environ.get(f"TRAINMEDIC_{name.upper()}"):
-        return value
-    path = Path(os.environ.get("TRAINMEDIC_CONFIG", "trainmedic.toml"))
-    if not path.is_file():
-        return ""
-    import tomllib
-
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidSettings(f"{path} is not TOML: {error}") from error
-    section, _, key = name.partition("_")
-    inner = table.get(section)
-    value = table.get(name, inner.get(key, "") if isinstance(inner, dict) else "")
-    if isinstance(value, dict):
-        return ""
-    return os.pathsep.join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def use_colour() -> bool:

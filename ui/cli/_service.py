@@ -35,16 +35,25 @@ def open_journal(options: argparse.Namespace) -> Callable[[str, str], None]:
     return note
 
 
-def advisor_of(options: argparse.Namespace, *, with_history: bool = False) -> Advisor:
+def advisor_of(options: argparse.Namespace, *, with_history: bool = False, at_once: bool = False) -> Advisor:
     from trainmedic.ui.app import build_advisor
 
-    return build_advisor(settings_of(options), with_history=with_history)
+    return build_advisor(settings_of(options), with_history=with_history, at_once=at_once)
 
 
-def answer_of(options: argparse.Namespace, request: Ask, on_step: Callable[[StepView], None] | None = None) -> Answer:
-    """One answer, by the model if one is configured and ``mode`` allows it. ``on_step`` gets the steps of an agent."""
+def answer_of(
+    options: argparse.Namespace,
+    request: Ask,
+    on_step: Callable[[StepView], None] | None = None,
+    *,
+    at_once: bool = False,
+) -> Answer:
+    """One answer, by the model if one is configured and ``mode`` allows it. ``on_step`` gets the steps of an agent.
+
+    ``at_once`` is as for `ui.app.build_advisor`.
+    """
     settings = settings_of(options)
-    advisor = advisor_of(options)
+    advisor = advisor_of(options, at_once=at_once)
     if not settings.model.base_url or request.mode == "deterministic":
         return advisor.ask(request)
     return asyncio.run(_model_answer(advisor, settings, request, on_step or (lambda step: None)))

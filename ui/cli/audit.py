@@ -20,7 +20,6 @@ from trainmedic.ui.cli._input import (
     attachments,
     folders_of,
     language_of,
-    library_here,
     question,
     read_releases,
     use_colour,
@@ -56,6 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from trainmedic.kb.errors import InvalidRequest
     from trainmedic.ui.auditing import examine, installed_packages
+    from trainmedic.ui.releases import library_here
 
     if not (options.files or options.bad or options.installed):
         raise InvalidRequest("nothing to audit", hint="name a list of packages, or --installed")

@@ -17,7 +17,6 @@ from trainmedic.ui.cli._input import (
     attachments,
     folders_of,
     language_of,
-    library_here,
     read_releases,
     run_files,
     use_colour,
@@ -44,6 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from trainmedic.ui.diffing import examine
+    from trainmedic.ui.releases import library_here
 
     read_releases()
     language = language_of(options.language)

@@ -114,7 +114,7 @@ def _defect_problems(paths: Sequence[Path], folders: Sequence[Path]) -> tuple[tu
     from trainmedic.kb.engine.vocabulary import vocabulary
     from trainmedic.kb.errors import InvalidRequest
     from trainmedic.kb.pages.defect import DEFECTS, discover_defects, load_defects
-    from trainmedic.ui.cli._input import sources
+    from trainmedic.ui.releases import sources_here
 
     for path in paths:
         if not path.exists():
@@ -126,7 +126,7 @@ def _defect_problems(paths: Sequence[Path], folders: Sequence[Path]) -> tuple[tu
     packages = {path.parent.name for path, name in lists.items() if name in only}
     loaded = load_defects(packages, (*folders, *loose), vocabulary())
     chosen = [defect for defect in loaded.all if loaded.places[defect.id] in only]
-    found = (*loaded.failures, *lint_spots(chosen, loaded.places, sources().store))
+    found = (*loaded.failures, *lint_spots(chosen, loaded.places, sources_here().store))
     problems = tuple(sorted(problem for problem in found if problem.page in only))
     return problems, sum(name in only for name in loaded.places.values())
 

@@ -32,9 +32,13 @@ from trainmedic.service.access.principals import ANYBODY
 from trainmedic.service.answer.schema import Answer, AuditView, DiffView, MessagesView, StepView
 from trainmedic.service.api.resources import Hits
 from trainmedic.service.dialogue.request import MAX_ATTACHMENTS, Ask
+from trainmedic.ui.doctor.answering import page
+from trainmedic.ui.doctor.collect import Collected, collect
+from trainmedic.ui.doctor.target import Target
 from trainmedic.ui.mcp import source
 from trainmedic.ui.mcp.local_files import LocalFiles
 from trainmedic.ui.mcp.shapes import CasePage, File, PastedFile, RulePage, narrowed
+from trainmedic.ui.present.page import Page, page_of
 
 if TYPE_CHECKING:
     from trainmedic.ui.context import AppContext
@@ -52,9 +56,10 @@ HOUR_MS = 3_600_000
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 INSTRUCTIONS = """\
 trainmedic finds out why an LLM training run is broken and what to change, in English and Chinese.
-Call `diagnose` with the user's own words and everything pasted: launch command, configs, log tail, pip list. Act on \
-the first cause only if the verdict is `answered`; for `need_input` ask the user for what `missing` names; \
-`not_in_kb` means that no case covers it: do not present a guess as trainmedic's.
+Call `diagnose` once, with the user's own words and everything at hand: launch command, configs, log tail, pip list, \
+or `run_dir` where it is offered. Its answer is one page. Act on the first cause only if the verdict is `answered`; \
+for `need_input` ask the user for what `missing` names; `not_in_kb` means that no case covers it: do not present a \
+guess as trainmedic's. Propose nothing that `avoid` names.
 Call `check_config` for files before a run, `audit_packages` for a pip list or lock file, `diff` for a run that \
 fails and one that works, `explain_message` for one error message, `search_cases` to look something up, and \
 `get_case` and `explain_rule` for the pages behind an id. Call `source` for the code of the release that the user \
@@ -101,6 +106,9 @@ class Server(MCPServer[Any]):
             definitions = tool.input_schema.get("$defs", {})
             if "File" in definitions and not self.reads_files:
                 tool.input_schema["$defs"] = {**definitions, "File": PASTED_FILE}
+            if not self.reads_files:
+                properties = tool.input_schema["properties"].items()
+                tool.input_schema["properties"] = {name: value for name, value in properties if name != "run_dir"}
         return tools
 
     async def call_tool(
@@ -171,23 +179,28 @@ class Tools:
                 description="deterministic: without a language model; investigate: let it look further, step by step"
             ),
         ] = "auto",
-        top_k: Annotated[int, Field(description="causes listed", json_schema_extra={"minimum": 1, "maximum": 20})] = 5,
-    ) -> Answer:
-        """Find out why an LLM training run is broken, or whether it is: cause, evidence line by line, the smallest \
-patch, what does not help, and what to ask the user for where that is not enough. Send everything pasted."""
+        run_dir: Annotated[
+            str,
+            Field(
+                description="a run's folder below one of the server's: its configs, logs and versions are found there"
+            ),
+        ] = "",
+    ) -> Page:
+        """Find out why an LLM training run is broken, or whether it is, on one page: cause, evidence line by line, \
+the smallest patch, what does not help, and what to ask the user for where that is not enough."""
+        collected = await self._collected(run_dir) if run_dir else None
         files = await self._files(attachments, question)
+        if collected is not None:
+            files = (*files, *collected.attachments)[:MAX_ATTACHMENTS]
         if conversation_id is not None and not (
             0 < len(conversation_id) <= 64 and conversation_id.replace("-", "").replace("_", "").isalnum()
         ):
             raise InvalidRequest("conversation_id: not one of this service")
-        if not 1 <= top_k <= 20:
-            raise InvalidRequest("top_k: between 1 and 20")
         request = Ask(
             question=question,
             attachments=files,
             conversation_id=conversation_id,
             language=language,
-            top_k=top_k,
             mode=mode,
             owner=owner_of(ctx),
         )
@@ -195,7 +208,7 @@ patch, what does not help, and what to ask the user for where that is not enough
             async for part in parts:
                 if isinstance(part, Answer):
                     # The text is not streamed: the protocol reports progress, not partial results.
-                    return part
+                    return page_of(part) if collected is None else page(collected, part, checks_only=False)
                 if isinstance(part, StepView):
                     await ctx.report_progress(part.number, None, part.what)
         raise AssertionError("a stream ends with its answer")
@@ -331,6 +344,11 @@ earlier one. Nothing is imported or run."""
         if library is None:
             raise NotFound("no source is at hand here")
         return await self._context.executor(lambda: source.looked_up(library, wanted))
+
+    async def _collected(self, run_dir: str) -> Collected:
+        """What the folder holds of a run; no process, whose files may lie elsewhere. Raises what `LocalFiles` does."""
+        folder = self._local.folder(run_dir)
+        return await self._context.executor(lambda: collect(Target(folder=folder, words=("folder", run_dir))))
 
     async def _some_files(self, files: list[File]) -> tuple[Attachment, ...]:
         if not files:

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import reduce, wraps
 from inspect import signature
 from types import UnionType
-from typing import Annotated, Any, ForwardRef, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import FindingView, HorizonView, ReportView
 from trainmedic.service.answer import schema as answer
 from trainmedic.service.answer.schema import CurveView, DifferenceView, DiffView, EffectView
 from trainmedic.service.api.resources import Hits
+from trainmedic.ui.present.page import Page
 
 # JSON has no NaN and no infinity.
 NumberText = Annotated[str, BeforeValidator(lambda value: f"{value:.6g}")]
@@ -28,12 +29,6 @@ PARTS: Mapping[type, str] = {
     Span: "attachment line column text default",
     FindingView: "rule_id title severity status message fix patch clears appears evidence missing cases",
     HorizonView: "package asked read_up_to message",
-    answer.CauseView: "rank case_id title cause fix confidence score evidence_grade findings refutations level "
-    "mechanism",
-    answer.StatementView: "text",
-    answer.DifferentialNode: "id level title probability supports contradicts excluded_by state nodes",
-    answer.DifferentialView: "nodes other",
-    answer.StepView: "number tool what result ok",
     answer.ConditionValueView: "name value",
     answer.MessageView: "package kind evidence text condition values place first_release last_release in_version "
     "advice others",
@@ -45,11 +40,7 @@ PARTS: Mapping[type, str] = {
 """Of these the named fields alone; anything else is returned whole."""
 _RUN, _INPUTS = "run.framework run.algorithm run.versions", "receipt.inputs receipt.masked"
 RESULTS: Mapping[str, tuple[type, str]] = {
-    "diagnose": (
-        answer.Answer,
-        "id conversation_id verdict language mode answer causes differential findings missing citations steps messages "
-        f"{_RUN} {_INPUTS} notices kb_version",
-    ),
+    "diagnose": (Page, " ".join(field.name for field in fields(Page))),
     "check_config": (ReportView, f"findings horizon {_RUN} {_INPUTS} ruleset_version"),
     "audit_packages": (answer.AuditView, f"defects changes packages horizon patch {_INPUTS}"),
     "diff": (DiffView, "differences source curves findings defects horizon"),
@@ -63,13 +54,14 @@ NOTES: Mapping[str, str] = {
     "FindingView.patch": "a unified diff of the user's own text",
     "FindingView.clears": "rules that no longer fire once the patch is applied",
     "FindingView.appears": "rules that fire only then",
-    "CauseView.evidence_grade": "how well the case is established: reproduced, maintainer, reporter ...",
-    "Answer.conversation_id": "send it with a follow-up question; earlier files still apply",
-    "Answer.verdict": "answered; need_input: ask the user for what is missing; not_in_kb: no case covers it; "
+    "Page.conversation_id": "send it with a follow-up question; earlier files still apply",
+    "Page.verdict": "answered; need_input: ask the user for what is missing; not_in_kb: no case covers it; "
     "no_fault: nothing is wrong here; explained: the question was about no incident. Act on the first cause only if it "
     "is answered",
-    "Answer.mode": "llm: the text was written by a model and verified; deterministic: without one",
-    "Answer.answer": "Markdown with citation markers [1], [2] ...",
+    "Page.patch": "a unified diff of the user's own text",
+    "Page.avoid": "remedies that do not help, and why: do not propose them",
+    "Page.missing": "what would decide: ask the user for it",
+    "Page.not_found": "what was looked for in run_dir in vain",
     "AdviceView.cases": "get_case reads them",
     "DefectView.certain": "false: the configuration or the exact version decides",
 }
@@ -139,17 +131,14 @@ def narrowed(tool: str, call: Callable[..., Awaitable[object]]) -> Callable[...,
     return narrow
 
 
-def _part(kind: type, fields: str, made: dict[type, Any]) -> type[BaseModel]:
+def _part(kind: type, named: str, made: dict[type, Any]) -> type[BaseModel]:
     """A model of some fields of a dataclass, read from the attributes of one."""
     title = kind.__name__.removesuffix("View")
-    made[kind] = ForwardRef(title)  # what a node consists of are nodes
     models: dict[str, Any] = {}
-    for path in (field.split(".") for field in fields.split()):
+    for path in (field.split(".") for field in named.split()):
         name, owner = path[-1], reduce(lambda of, step: _hints(of)[step], path[:-1], kind)
         hint = NumberText if kind is CurveView and name in ("good", "bad") else _narrow(_hints(owner)[name], made)
-        alias: AliasPath | AliasChoices | None = AliasPath(path[0], *path[1:]) if len(path) > 1 else None
-        if (kind, name) == (answer.Answer, "id"):
-            name, alias = "answer_id", AliasChoices("answer_id", "id")  # the first is the name in the schema
+        alias: AliasPath | None = AliasPath(path[0], *path[1:]) if len(path) > 1 else None
         note = NOTES.get(f"{owner.__name__}.{name}")
         models[name] = (hint, Field(validation_alias=alias, description=note))
     model: type[BaseModel] = create_model(

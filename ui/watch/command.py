@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from trainmedic.kb.errors import InvalidRequest, NotFound
 from trainmedic.kb.model.place import Attachment
 from trainmedic.ui.cli import FAILED, FINDINGS
-from trainmedic.ui.cli._input import STDIN, STDIN_NAME, attachments, key_of, language_of
+from trainmedic.ui.cli._input import STDIN, STDIN_NAME, attachments, files_of_command, key_of, language_of
 
 if TYPE_CHECKING:
     from trainmedic.service.advisor import Advisor
@@ -61,7 +61,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from trainmedic.service.configuration import load_settings
     from trainmedic.ui import diagnosing
-    from trainmedic.ui.watch import launch
     from trainmedic.ui.watch.watcher import Watcher
 
     log, command = options.log, options.command
@@ -71,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         raise InvalidRequest("standard input belongs to the command", hint="trainmedic watch -- COMMAND")
     language = language_of(options.language)
     settings = load_settings()
-    configuration = [*attachments(tuple(dict.fromkeys((*options.config, *launch.configs(command)))))]
+    configuration = [*attachments(tuple(dict.fromkeys((*options.config, *files_of_command(command)))))]
     if command:
         configuration.append(Attachment(name=COMMAND, content=shlex.join(command)))
     text, errors = diagnosing.report(configuration, settings, language)

@@ -20,9 +20,6 @@ from pathlib import Path
 from threading import Event, Thread
 from types import FrameType
 
-MAX_CONFIG = 1 << 20
-"""The largest file, in bytes, that counts as a configuration."""
-CONFIGS = frozenset({".sh", ".bash", ".yaml", ".yml", ".json", ".toml", ".ini", ".py", ".slurm", ".sbatch"})
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 """What reaches a run from outside: the terminal, a scheduler, a supervisor."""
 OUTPUT = "trainmedic-watch-"
@@ -76,17 +73,6 @@ def _folder() -> Path:
         return Path(tempfile.mkdtemp(prefix=OUTPUT, dir=Path.cwd()))
     except OSError:  # not writable
         return Path(tempfile.mkdtemp(prefix=OUTPUT))
-
-
-def configs(command: Sequence[str]) -> tuple[str, ...]:
-    """The files in a command that look like its configuration."""
-    paths = []
-    for word in command:
-        path = Path(word.partition("=")[2] if word.startswith("-") and "=" in word else word)
-        with suppress(OSError, ValueError):
-            if path.suffix.lower() in CONFIGS and path.is_file() and path.stat().st_size <= MAX_CONFIG:
-                paths.append(str(path))
-    return tuple(dict.fromkeys(paths))
 
 
 def _pass_on(source: Path, target: int, on_text: Callable[[str], None], ended: Event) -> None:

@@ -53,7 +53,8 @@ def _parser() -> Parser:
 
 
 def _root(source: bytes) -> Node | None:
-    """The tree of a text; None if its repair takes too many steps: their number can grow with the text's square."""
+    """The tree of a text; None without tree-sitter, which is compiled and so not in the single file of `ui.doctor`, and
+    if its repair takes too many steps: their number can grow with the text's square."""
     steps = 0
 
     def give_up(*_: object) -> bool:
@@ -61,7 +62,10 @@ def _root(source: bytes) -> Node | None:
         steps += 1
         return steps > _FEWEST_STEPS + len(source) // _BYTES_A_STEP
 
-    parser = _parser()
+    try:
+        parser = _parser()
+    except ImportError:
+        return None
     try:
         return parser.parse(lambda at, _: source[at : at + _LONGEST], progress_callback=give_up).root_node
     except ValueError:

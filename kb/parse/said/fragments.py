@@ -13,6 +13,7 @@ from trainmedic.kb.model.run import Option
 from trainmedic.kb.negation import SETUP
 from trainmedic.kb.parse.readers import hydra, shell
 from trainmedic.kb.parse.readers.shell_expand import Arg
+from trainmedic.kb.parse.said.clauses import located
 from trainmedic.kb.parse.source import Piece
 
 _QUOTED = regex(
@@ -20,12 +21,6 @@ _QUOTED = regex(
     r"|`(?P<flags>--?[A-Za-z][^`\n]{8,400}+)`"
     r"|`(?P<call>[A-Za-z_][\w.]*\([^`\n]{1,400}\)|[\w.]+\.\w+ = [\w\"'.-]+)`"
 )
-_SUPPOSED = regex(
-    r"(?:\b(?:try|tried|trying|should|could|would|chang\w+|switch\w*|set(?:ting)? it|adding|add|if|fix\w*|instead)\b"
-    r"|试|改成|改为|换成|加上|如果|要不要|是否|应该)[^.;。；\n]{0,30}$",
-    re.IGNORECASE,
-)
-_BEFORE = 40
 
 
 def read(piece: Piece) -> tuple[Option, ...]:
@@ -54,9 +49,8 @@ def inline_calls(piece: Piece) -> Iterator[Piece]:
 
 
 def _in_use(text: str) -> Iterator[re.Match[str]]:
-    for match in _QUOTED.finditer(text):
-        before = text[max(0, match.start() - _BEFORE) : match.start()]
-        if not SETUP.precedes(text, match.start()) and not _SUPPOSED.search(before):
+    for match, clause in located(text, _QUOTED.finditer(text)):
+        if not clause.is_hedged(text, match.start()) and not SETUP.precedes(text, match.start()):
             yield match
 
 

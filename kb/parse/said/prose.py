@@ -22,8 +22,10 @@ from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
 from trainmedic.kb.parse.logs.messages import EXCEPTIONS, MESSAGES, Message, find
 from trainmedic.kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
-from trainmedic.kb.parse.said import comparisons, device_counts, remedies
+from trainmedic.kb.parse.said import comparisons, device_counts, remedies, settings
+from trainmedic.kb.parse.said.clauses import clause_at, clauses_of, sentences, tried_in_vain
 from trainmedic.kb.parse.said.device_counts import DeviceCount
+from trainmedic.kb.parse.said.settings import Stated
 from trainmedic.kb.parse.said.version_history import bare, moves, worked
 from trainmedic.kb.parse.source import Piece
 
@@ -40,6 +42,7 @@ class ProseFacts:
     comparisons: tuple[Comparison, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     devices: tuple[DeviceCount, ...] = ()
+    settings: tuple[Stated, ...] = ()
 
 
 def read(piece: Piece) -> ProseFacts:
@@ -48,13 +51,15 @@ def read(piece: Piece) -> ProseFacts:
         piece = piece.cut(0, MAX_CHARACTERS)
     versions, known_good = _versions(piece)
     changes = comparisons.read(piece)
+    card = device_counts.card(piece)
     return ProseFacts(
-        versions=versions,
+        versions=versions if card is None else (*versions, card),
         known_good=known_good,
         signals=(*_signals(piece), *_slowdowns(changes)),
         comparisons=changes,
         remedies=remedies.read(piece),
         devices=device_counts.read(piece),
+        settings=settings.read(piece),
     )
 
 
@@ -93,6 +98,13 @@ _MORE = regex(
     rf"\s{{0,2}}+(?:,|，|、|/|and|or|和|与|跟|以及|还有|或)\s{{0,2}}+(?:also "
     rf"|也)?[vV]?(?P<version>{VERSION})(?![A-Za-z0-9_%])(?!\.[0-9])"
 )
+_MINE = regex(
+    r"(?:(?<![a-z])i (?:have|use|run|am on)|我(?:装|用)?的是|我这边是) ?v?"
+    rf"(?P<version>(?=[0-9]+\.[0-9]){VERSION})(?![\w%])",
+    re.IGNORECASE,
+)
+"""The version that is installed, behind one that is required."""
+_NEAR = 60
 _AFTER = (
     (regex(r"\s?(?:以下|之前|or (?:older|lower|below|earlier))"), "<="),
     (regex(r"\s?(?:以上|之后|or (?:newer|higher|above|later))"), ">="),
@@ -119,7 +131,7 @@ def _versions(piece: Piece) -> tuple[tuple[VersionFact, ...], tuple[VersionFact,
         if "." not in version and not groups.get("sign") and not major:
             continue
         works = worked(text, match.start(), match.end())
-        if not works and is_target(text, match):
+        if not works and is_target(text, match) and not tried_in_vain(text, match.start(), match.end()):
             continue
         before = text[max(0, match.start() - 2) : match.start()] + (groups.get("between") or "")
         moved = not {*"到成至"}.isdisjoint(before)  # "到 4.46 之后" is after the move, not 4.46 or later
@@ -140,10 +152,26 @@ def _versions(piece: Piece) -> tuple[tuple[VersionFact, ...], tuple[VersionFact,
         for claims_by_name, (start, end) in ((good_of, move.good), (claims_of, move.broken)):
             for name in names[:1]:
                 claims_by_name[name] = [(*_known("", public(text[start:end].lstrip("vV"))), start, end)]
+    for mine in _MINE.finditer(text):
+        if named := [package(match["name"]) for match in matches if mine.start() - _NEAR < match.end() <= mine.start()]:
+            start, end = mine.span("version")
+            claims_of[named[-1]] = [(*_known("", public(text[start:end])), start, end)]
     if len({match["name"].lower() for match in matches}) == 1:
         _add_bare(text, package(matches[0]["name"]), matches, (claims_of, good_of))
+    _move_working(text, claims_of, good_of)
     good = tuple(_fact(piece, name, claims[:1]) for name, claims in good_of.items())
     return tuple(_fact(piece, name, claims) for name, claims in claims_of.items()), good
+
+
+def _move_working(text: str, claims_of: dict[str, list[_Claim]], good_of: dict[str, list[_Claim]]) -> None:
+    """Of several versions of a package, those of a clause that says that it works so are no longer in use."""
+    several = [name for name, claims in claims_of.items() if len(claims) > 1 and name not in good_of]
+    clauses = [clause for place in sentences(text) for clause in clauses_of(text, *place)] if several else []
+    for name in several:
+        works = [claim for claim in claims_of[name] if clause_at(clauses, claim[3]).works]
+        if 0 < len(works) < len(claims_of[name]):
+            good_of[name] = works
+            claims_of[name] = [claim for claim in claims_of[name] if claim not in works]
 
 
 def _sign_after(text: str, end: int) -> str:

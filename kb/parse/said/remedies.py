@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Sequence
 
 from trainmedic.kb.data_files import load_table
-from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.language import lowered
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Remedy
+from trainmedic.kb.parse.said.clauses import OUTCOMES, Clause, clause_at, clauses_of, sentences
+from trainmedic.kb.parse.said.settings import named
+from trainmedic.kb.parse.said.settings import read as read_settings
 from trainmedic.kb.parse.source import Piece
 
 _TABLE = load_table("parse/data/remedies.toml")
-_REMEDY = regex("|".join(f"(?P<{kind}>{'|'.join(_TABLE[kind])})" for kind in ("tried", "action")))
-_OUTCOME = regex("|".join(f"(?P<{kind}>{'|'.join(_TABLE[kind])})" for kind in ("failed", "helped")))
+_REMEDY = regex("|".join(f"(?P<{kind}>{'|'.join(_TABLE[kind])})" for kind in ("tried", "action", "in_vain")))
 """For text in lower case: ignoring the case takes twice as long."""
-_SENTENCE = regex(r"[^.;!?。；！？\n]*(?:\.(?!\s|$)[^.;!?。；！？\n]*)*")
-_IDENTIFIER = regex(r"[A-Za-z][A-Za-z0-9]*_\w+")
 _WISH = regex(
     r"(?<![a-z])(?:should|could|would|can|will|if|does|do|how|is it)(?![a-z'])|是否|要不要|如果|怎么|文章|有人说|网上",
     re.IGNORECASE,
@@ -45,49 +43,49 @@ def _remedies(piece: Piece) -> Iterator[Remedy]:
     lower = lowered(text)
     if _REMEDY.search(lower) is None:
         return
-    for sentence in _SENTENCE.finditer(text):
-        match = _REMEDY.search(lower, *sentence.span())
+    for start, end in sentences(text):
+        match = _REMEDY.search(lower, start, end)
         if match is None:
             continue
-        helped = _outcome(lower, *sentence.span())
-        if match["tried"] is None and (helped is None or _WISH.search(text, sentence.start(), match.start())):
+        helped = _outcome(lower, start, end)
+        if match["tried"] is None and (helped is None or _WISH.search(text, start, match.start())):
             continue
-        start, end = sentence.span()
         if helped is None:
             helped = _outcome(lower, end + 1, min(len(text), end + _NEXT))
         if helped is not False and _SUGGESTED.search(text, start, end):
             continue
-        start += len(text[start:end]) - len(text[start:end].lstrip())
-        span = piece.span(start, start + len(text[start:end].rstrip()))
-        settings, concepts = subjects(span.text)
+        settings, concepts = _subjects(text, clauses_of(text, start, end), match)
         if settings or concepts or match["tried"] is not None:
-            yield Remedy(text=span.text, span=span, settings=settings, concepts=concepts, helped=helped)
+            start += len(text[start:end]) - len(text[start:end].lstrip())
+            span = piece.span(start, start + len(text[start:end].rstrip()))
+            given = {one.name: one.value for one in read_settings(piece.cut(start, end)) if one.name in settings}
+            on, off = (tuple(name for name, value in given.items() if value is state) for state in (True, False))
+            yield Remedy(text=span.text, span=span, settings=settings, concepts=concepts, helped=helped, on=on, off=off)
 
 
 def _outcome(text: str, start: int, end: int) -> bool | None:
     """Whether it helped; that it did not outweighs that something else works."""
-    kinds = {match.lastgroup for match in _OUTCOME.finditer(text, start, end)}
-    return None if not kinds else "failed" not in kinds
+    if OUTCOMES["failed"].search(text, start, end):
+        return False
+    return True if OUTCOMES["helped"].search(text, start, end) else None
+
+
+def _subjects(text: str, clauses: Sequence[Clause], match: re.Match[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the clause with the remedy names, and those behind it; if it names nothing, the one before."""
+    at = clauses.index(clause_at(clauses, match.start()))
+    for first in dict.fromkeys((at, max(0, at - 1))):
+        settings, concepts = subjects(text[clauses[first].start : clauses[-1].end])
+        if settings or concepts:
+            return settings, concepts
+    return (), ()
 
 
 def subjects(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The canonical settings and the glossary concepts that a remedy names."""
-    names = _settings_of_names()
-    settings = [names[word] for match in _IDENTIFIER.finditer(text) if (word := match[0]) in names]
     glossary = load_glossary()
-    named = (glossary.concepts[name] for name in glossary.ids(text))
-    concepts = [concept for concept in named if concept.kind in _CONCERNS]
-    settings += [setting for concept in concepts for setting in concept.settings]
-    return tuple(dict.fromkeys(settings)), tuple(concept.id for concept in concepts)
-
-
-@cache
-def _settings_of_names() -> dict[str, str]:
-    """Names that no ordinary word has, in any framework's spelling → canonical setting."""
-    return {
-        key.key: name
-        for name, spec in reversed(list(specs().items()))
-        for keys in spec.columns.values()
-        for key in keys
-        if "_" in key.key
-    }
+    concepts = [concept for name in glossary.ids(text) if (concept := glossary.concepts[name]).kind in _CONCERNS]
+    by_name = named(text)
+    valued = [concept for concept in concepts if concept.kind != "data"]
+    wider = [concept.settings for concept in valued if not set(concept.settings) & set(by_name)]
+    settings = dict.fromkeys((*by_name, *(setting for settings in wider for setting in settings)))
+    return tuple(settings), tuple(concept.id for concept in concepts)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import bz2
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from trainmedic.kb.parse.text.condense import ROOM, bounded
 
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
 ENDINGS = (".gz", ".bz2", ".zst")
@@ -28,10 +30,12 @@ _FIRST = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expanded:
-    """What was compressed. ``complete``: its end was reached and nothing was damaged."""
+    """What was compressed, and how many lines of it were left out. ``complete``: its end was reached and nothing was
+    damaged."""
 
     kind: str
     content: bytes
+    left_out: int
     complete: bool
 
 
@@ -47,14 +51,19 @@ def plain_name(name: str) -> str:
 
 
 def expand(content: bytes) -> Expanded | None:
-    """The content, of which a middle part may be only line breaks; None if it is not compressed."""
+    """The content, of which many lines may be left blank; None if it is not compressed."""
     kind = kind_of(content)
     pieces = _Pieces(kind, content)
     try:
-        kept = head_and_tail(pieces, MOST_KEPT) if kind else b""
+        kept, left_out = bounded(pieces, MOST_KEPT, ROOM) if kind else (b"", 0)
     except ImportError:  # zstandard, where only the packages of a check are installed
         return None
-    return Expanded(kind=kind, content=kept, complete=pieces.complete) if kind else None
+    return Expanded(kind=kind, content=kept, left_out=left_out, complete=pieces.complete) if kind else None
+
+
+def unpacked(content: bytes) -> Iterator[bytes]:
+    """The pieces that compressed content expands to, within the bounds. Raises `ImportError` as its reader does."""
+    return iter(_Pieces(kind_of(content), content))
 
 
 def start_of(content: bytes, most: int) -> bytes | None:
@@ -68,20 +77,6 @@ def start_of(content: bytes, most: int) -> bytes | None:
     except ImportError:
         return None
     return start if kind else None
-
-
-def head_and_tail(pieces: Iterable[bytes], most: int) -> bytes:
-    """All pieces, or ``most`` bytes of their beginning and end with the line breaks between, so that lines count."""
-    head, tail, breaks = bytearray(), bytearray(), 0
-    for piece in pieces:
-        room = max(most // 2 - len(head), 0)
-        head += piece[:room]
-        # A log may be larger than memory: its head has the configuration, its tail the failure.
-        tail += piece[room:]
-        if len(tail) > most:
-            breaks += tail.count(b"\n", 0, -most // 2)
-            del tail[: -most // 2]
-    return bytes(head) + b"\n" * breaks + bytes(tail)
 
 
 class _Pieces:

@@ -9,9 +9,10 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Source
-from trainmedic.kb.parse.logs import event_files
 from trainmedic.kb.parse.source import Limits, Piece
-from trainmedic.kb.parse.text import compressed
+from trainmedic.kb.parse.text import compressed, pictures
+from trainmedic.kb.parse.text.condense import condense, spread
+from trainmedic.kb.parse.text.opening import opened
 
 _MAGIC = (
     b"\x7fELF",
@@ -35,16 +36,17 @@ _SAMPLE = 8192
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """One input, ready to be read. ``parts`` are its kept stretches (a long one's head and tail),
-    at their own lines."""
+    """One input, ready to be read."""
 
     source: Source
-    parts: tuple[Piece, ...]
+    piece: Piece
     lines: int
     masked: tuple[tuple[str, int], ...] = ()
     problems: tuple[Problem, ...] = ()
     note: str = ""
+    kind: str = ""
     read: bool = True
+    writing: int = 0
 
 
 def decode(content: bytes) -> tuple[str, str] | None:
@@ -92,82 +94,69 @@ def _wide(content: bytes, sample: bytes) -> tuple[str, str] | None:
     return None
 
 
-def _unread(name: str | None, size: int, *problems: Problem) -> Loaded:
+def _unread(name: str | None, size: int, kind: str, *problems: Problem) -> Loaded:
     empty = Source(name=name, text="", byte_count=size)
-    return Loaded(source=empty, parts=(), lines=0, problems=problems, note="binary", read=False)
+    piece = Piece(source=name, text="")
+    return Loaded(source=empty, piece=piece, lines=0, problems=problems, note=kind, kind=kind, read=False)
 
 
-def load(name: str | None, content: str | bytes, limits: Limits, budget: int) -> Loaded:
-    """Decode, normalise line breaks, keep head and tail within ``limits`` and ``budget`` bytes, and mask secrets."""
-    size = len(content) if isinstance(content, bytes) else _utf8_size(content)
-    problems: list[Problem] = []
-    notes: list[str] = []
-    expanded = compressed.expand(content) if isinstance(content, bytes) else None
-    if expanded is not None:
-        content = expanded.content
-        notes.append(f"decompressed ({expanded.kind})")
-        if not expanded.complete:
-            problems.append(Problem(code="truncated", message=f"{name} is damaged, cut off or too long to be unpacked"))
-    elif isinstance(content, bytes) and (kind := compressed.kind_of(content)):
-        message = f"{name} is compressed by {kind} and was not read: pip install 'trainmedic[zstd]' reads such files"
-        return _unread(name, size, Problem(code="compressed", message=message))
-    history = event_files.read(content) if isinstance(content, bytes) else None
-    if history is not None:
-        content = history.text
-    head, tail = min(limits.head, budget), max(0, min(limits.tail, budget - limits.head))
-    pieces, lines, cut = _cut(content, head, tail)
-    texts: list[tuple[str, int]] = []
-    if history is not None:
-        notes.append(f"{history.kind}, one line for each of {history.rows} rows")
-        if not history.complete:
-            message = f"{name} is damaged, cut off or too long: read up to row {history.rows}"
-            problems.append(Problem(code="truncated", message=message))
-    for part, line in pieces:
-        decoded = (part, "text") if isinstance(part, str) else decode(part)
-        if decoded is None:
-            message = f"{name or 'the question'} is not text and was not read"
-            return _unread(name, size, *problems, Problem(code="binary", message=message))
-        text, encoding = decoded
-        if encoding not in ("text", "utf-8", "utf-8-sig") and f"read as {encoding}" not in notes:
-            notes.append(f"read as {encoding}")
-        texts.append((_clean(text), line))
-    if cut:
-        notes.append(f"lines {cut[0]} to {cut[1]} of {lines} were not read")
-        message = f"{name or 'the question'} is {size} bytes long: lines {cut[0]} to {cut[1]} were not read"
-        problems.append(Problem(code="truncated", message=message))
-    return _assemble(name, texts, size, lines, problems, notes, unread=cut)
-
-
-def _assemble(
+def load(
     name: str | None,
-    texts: list[tuple[str, int]],
-    size: int,
-    lines: int,
-    problems: list[Problem],
-    notes: list[str],
-    *,
-    unread: tuple[int, int] | None,
+    content: str | bytes,
+    limits: Limits,
+    budget: int,
+    left_out: int = 0,
+    writing: int = pictures.MOST_WRITING,
 ) -> Loaded:
-    counts: dict[str, int] = {}
-    parts: list[Piece] = []
-    whole: list[str] = []
-    line = 1
-    for text, first in texts:
-        masked = mask(text)
-        for kind, number in masked.counts.items():
-            counts[kind] = counts.get(kind, 0) + number
-        parts.append(Piece(source=name, text=masked.text, line=first))
-        whole.append("\n" * (first - line))
-        whole.append(masked.text)
-        line = first + masked.text.count("\n")
-    source = Source(name=name, text="".join(whole), byte_count=size, truncated=unread is not None, unread=unread)
+    """Open, decode, normalise line breaks, keep what matters within ``limits`` and ``budget`` bytes, mask secrets.
+
+    ``left_out`` lines are blank in ``content`` since an earlier pass; so much ``writing`` is read from a picture.
+    """
+    size = len(content) if isinstance(content, bytes) else _utf8_size(content)
+    problems, notes, written = list[Problem](), list[str](), 0
+    if isinstance(content, bytes):
+        file = opened(name or "the question", content, left_out, writing)
+        problems, notes = [*file.problems], [*file.notes]
+        if file.unread:
+            return _unread(name, size, file.unread, *problems)
+        content, left_out, written = file.content, file.left_out, file.writing
+        name = name and name + file.mark
+    decoded = (content, "text") if isinstance(content, str) else decode(content[:_SAMPLE])
+    if decoded is None:
+        message = f"{name or 'the question'} is not text and was not read"
+        return _unread(name, size, "binary", *problems, Problem(code="binary", message=message))
+    room = limits.room.within(budget)
+    numbers: tuple[int, ...] = ()
+    cut = False
+    if len(content) > room.total:
+        if isinstance(content, bytes) and decoded[1].startswith("utf-16"):
+            content = (decode(content) or decoded)[0]
+        data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+        condensed = condense((data,), room)
+        content, numbers, cut = condensed.text, condensed.numbers, not condensed.whole or not room.total
+        left_out += condensed.left_out
+    text, encoding = (content, "text") if isinstance(content, str) else decode(content) or ("", "")
+    if encoding not in ("text", "utf-8", "utf-8-sig"):
+        notes.append(f"read as {encoding}")
+    lines = numbers[-1] - 1 if numbers else _lines(text)
+    if cut:
+        notes.append("of its longest lines only the beginning was read" if room.total else "not read")
+        message = f"{name or 'the question'} is {size} bytes long and was not read as a whole"
+        problems.append(Problem(code="truncated", message=message))
+    elif left_out:
+        notes.append(f"all {lines} lines were read; {left_out} that are like others were left out")
+    masked = mask(_clean(text))
+    piece = Piece(source=name, text=masked.text, line=numbers[0] if numbers else 1, numbers=numbers)
+    whole = spread(piece.text.split("\n"), numbers, "\n") if numbers else piece.text
+    source = Source(name=name, text=whole, byte_count=size, truncated=cut)
     return Loaded(
         source=source,
-        parts=tuple(parts),
+        piece=piece,
         lines=lines,
-        masked=tuple(sorted(counts.items())),
+        masked=tuple(sorted(masked.counts.items())),
         problems=tuple(problems),
         note="; ".join(notes),
+        writing=written,
     )
 
 
@@ -191,40 +180,7 @@ def _utf8_size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _cut(
-    content: str | bytes, head: int, tail: int
-) -> tuple[list[tuple[str | bytes, int]], int, tuple[int, int] | None]:
-    """Kept stretches with their first line, the number of lines, and the first and last line left out.
-
-    Both ends are cut at line breaks; the tail of one giant line is not kept, for its columns would be wrong.
-    """
-    if isinstance(content, bytes) and len(content) > head + tail and content.startswith(_WIDE_MARKS):
-        content = content.decode("utf-16", "replace")  # bytes of two-byte characters must not be cut anywhere
-    total = _lines(content)
-    count = total - _ends_with_break(content)
-    if len(content) <= head + tail:
-        return [(content, 1)], count, None
-    feed: str | bytes = "\n" if isinstance(content, str) else b"\n"
-    stop = content.rfind(feed, 0, head) + 1 or head  # type: ignore[arg-type]
-    start = content.find(feed, len(content) - tail) + 1 or len(content)  # type: ignore[arg-type]
-    pieces: list[tuple[str | bytes, int]] = [(content[:stop], 1)]
-    first_lost = _lines(content[:stop])
-    last_lost = count
-    if start < len(content):
-        last_lost = total - _lines(content[start:])
-        pieces.append((content[start:], last_lost + 1))
-    return pieces, count, (first_lost, max(first_lost, last_lost))
-
-
-def _ends_with_break(content: str | bytes) -> bool:
-    """Whether nothing follows the last line break, so that no line begins there."""
-    if isinstance(content, str):
-        return not content or content.endswith(("\n", "\r"))
-    return not content or content.endswith((b"\n", b"\r", b"\n\x00"))
-
-
-def _lines(content: str | bytes) -> int:
-    """Number of lines, counting LF, CRLF and lone CR each as one break, and what follows the last one as a line."""
-    if isinstance(content, str):
-        return 1 + content.count("\n") + content.count("\r") - content.count("\r\n")
-    return 1 + content.count(b"\n") + content.count(b"\r") - content.count(b"\r\n")
+def _lines(text: str) -> int:
+    """Number of lines, counting LF, CRLF and lone CR each as one break; none begins behind the last break."""
+    breaks = text.count("\n") + text.count("\r") - text.count("\r\n")
+    return breaks + (bool(text) and not text.endswith(("\n", "\r")))

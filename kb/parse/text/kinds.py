@@ -12,6 +12,8 @@ _INFO = {name: kind for kind, names in _WORDS["fences"].items() for name in name
 _ENDINGS = {ending: kind for kind, endings in _WORDS["endings"].items() for ending in endings}
 POD_STATUS = "containerStatuses:"
 """In YAML or JSON that is the state of a pod instead of a configuration."""
+HANG_RECORDS = ('"pg_config"', '"short_filename"')
+"""In JSON that is a dump of a flight recorder or of py-spy."""
 
 
 def is_info(text: str) -> bool:
@@ -40,6 +42,8 @@ def by_name(name: str, text: str) -> str:
     if kind == "json" and _jsonl(text):
         return "metrics"
     if kind in ("yaml", "json") and POD_STATUS.rstrip(":") in text:
+        return "log"
+    if kind in ("json", "") and text.lstrip()[:1] in ("{", "[") and any(mark in text for mark in HANG_RECORDS):
         return "log"
     configures = kind in ("yaml", "json", "toml", "ini")
     if configures and is_command(text[:4000]) and not any(map(patterns.KEY.match, text.split("\n"))):

@@ -163,7 +163,7 @@ def ms_swift(tree: SourceTree) -> OptionsByOwner:
         tree,
         r"swift/(llm|arguments|megatron|trainers|rlhf_trainers|plugin|utils|model)/.*(arg|mixin)\w*\.py",
         r"swift/(llm/argument|arguments|megatron/arguments?)/.*\.py",
-        r"swift/(trainers|ray_utils)/\w*arguments\.py",
+        r"swift/(trainers|ray|ray_utils)/\w*arguments\.py",
         r"swift/llm/utils/argument\.py",
     )
     owned = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
+import zipfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -325,6 +326,18 @@ def test_of_a_compressed_file_only_the_beginning_is_unpacked(tmp_path: Path) -> 
     many.write_bytes(gzip.compress(b"{'loss': 0.5, 'grad_norm': 1.0}\n" * 60_000))
     seen = [recognise(str(path), parse) for path in (few, many)]
     assert [(file.kind, file.lines, file.read) for file in seen if file] == [("log", 60, True), ("log", None, True)]
+
+
+def test_a_waiting_picture_or_archive_is_named_without_being_opened(tmp_path: Path) -> None:
+    def never(question: str, attachments: Sequence[Attachment] = ()) -> Evidence:
+        raise AssertionError
+
+    shot, logs = tmp_path / "shot.png", tmp_path / "logs.zip"
+    shot.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(300_000))
+    with zipfile.ZipFile(logs, "w") as archive:
+        archive.writestr("train.log", "loss nan\n")
+    seen = [recognise(str(path), never) for path in (shot, logs)]
+    assert [(file.kind, file.lines) for file in seen if file is not None] == [("picture", None), ("archive", None)]
 
 
 def test_a_removed_file_does_not_come_back_when_an_earlier_change_is_answered_late(

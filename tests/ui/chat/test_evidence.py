@@ -211,10 +211,17 @@ def test_a_zero_that_stands_for_nan_is_no_part_of_the_curve() -> None:
     assert "stand for NaN from step 3" in plot.label
 
 
-def test_a_part_of_a_log_that_was_not_read_is_a_gap() -> None:
-    run, plot = plotted(4.0, 3.0, 2.0, 1.0, lines=(1, 2, 903, 904), breaks=(2,))
-    assert len(plot.traces[0].linear.paths) == 2
-    assert ([band.kind for band in plot.bands], run.gaps) == (["unread"], ((2, 903),))
+def test_points_too_dense_for_a_line_are_an_area_with_a_line_through_it() -> None:
+    sparse, dense = (plotted(*(1.0 + number % 2 for number in range(count)))[1] for count in (40, 400))
+    assert sparse.traces[0].linear.areas == ()
+    (area,), (line,) = dense.traces[0].linear.areas, dense.traces[0].linear.paths
+    assert {y.split(" ")[1] for y in area.strip("MZ").split("L")} == {"7.0", "93.0"}
+    assert {y.split(" ")[1] for y in line.strip("M").split("L")} == {"50.0"}
+
+
+def test_the_onset_is_named_by_what_the_axis_counts() -> None:
+    _, plot = plotted(1.0, 0.5, math.nan, steps=(11, 12, 13), lines=(11, 12, 13), unit="line")
+    assert plot.label.endswith("not a number from line 13")
 
 
 def test_a_run_whose_steps_go_back_is_drawn_over_the_lines_of_its_log() -> None:

@@ -21,7 +21,15 @@ TEXT_TYPES = ("text/", "application/json", "application/x-yaml", "application/ya
 LOGS = (".txt", ".log", ".out", ".err", ".csv", ".tsv", ".md", ".patch", ".diff")
 CONFIGS = (".yaml", ".yml", ".json", ".jsonl", ".toml", ".ini", ".cfg", ".conf", ".env", ".lock")
 SCRIPTS = (".sh", ".bash", ".zsh", ".py", ".ipynb", ".slurm", ".sbatch")
-MEDIA = ("image/", "video/", "audio/")
+MEDIA = ("video/", "audio/")
+OPENED = (
+    "image/",
+    "application/pdf",
+    "application/zip",
+    "application/x-tar",
+    "application/gzip",
+    "application/octet-stream",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +67,9 @@ class SlackFiles:
         if mode == "external" or item.get("is_external"):
             raise NotRead("external")
         if kind.startswith(MEDIA):
-            raise NotRead("image" if kind.startswith("image/") else "binary")
+            raise NotRead("binary")
         textual = mode == "snippet" or kind.startswith(TEXT_TYPES) or name.lower().endswith((*LOGS, *CONFIGS, *SCRIPTS))
-        if kind and not textual and kind not in ("application/octet-stream", "binary/octet-stream"):
+        if kind and not textual and not kind.startswith((*OPENED, "binary/octet-stream")):
             raise NotRead("binary")
         most = self.downloads.max_bytes
         if isinstance(item.get("size"), int) and item["size"] > most:

@@ -1,0 +1,58 @@
+"""What the user's own source says about a line: the conditions it stands under, and the loops around it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from trainmedic.kb.model.place import Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """``conditions``: the tests of the branches that a line is in. ``loops``: the lines where its loops begin."""
+
+    conditions: tuple[str, ...] = ()
+    loops: tuple[int, ...] = ()
+    known: bool = False
+
+
+def around(sources: Iterable[Source], file: str, line: int) -> Around:
+    """What stands around a line of a file that was given too; nothing if it was not, or cannot be parsed."""
+    base = file.replace("\\", "/").rpartition("/")[2]
+    for source in sources:
+        if (source.name or "").replace("\\", "/").rpartition("/")[2] == base and not source.truncated:
+            tree = _parsed(source.text)
+            if tree is not None:
+                enclosing = list(_enclosing(tree, line))
+                return Around(
+                    conditions=tuple(ast.unparse(node.test) for node in enclosing if isinstance(node, ast.If)),
+                    loops=tuple(node.lineno for node in enclosing if isinstance(node, (ast.For, ast.While))),
+                    known=True,
+                )
+    return Around()
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _enclosing(node: ast.AST, line: int) -> Iterator[ast.AST]:
+    """The statements around a line, outermost first. The line of a test or of a loop's head is not inside."""
+    for child in ast.iter_child_nodes(node):
+        end = getattr(child, "end_lineno", None)
+        if end is None or not child.lineno <= line <= end:  # type: ignore[attr-defined]
+            continue
+        body = getattr(child, "body", None)
+        if isinstance(child, (ast.If, ast.For, ast.While)) and body:
+            inside = body[0].lineno <= line
+            if inside:
+                yield child
+        yield from _enclosing(child, line)
+        return

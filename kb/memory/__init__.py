@@ -1,0 +1,1 @@
+"""What fills an accelerator: predicted from the configuration, read from messages and dumps, compared."""

@@ -1,0 +1,183 @@
+"""What the files in a run's folder are for, which of them tell about its newest run, and what wrapped ones say as text.
+Pure: `ui.doctor` lists and reads them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Any
+
+from trainmedic.kb.data_files import load_table
+from trainmedic.kb.lazy import regex
+
+_TABLE = "parse/data/run_folder.toml"
+_FAILED = regex(
+    rb"Traceback \(most recent|\b[A-Z]\w{2,60}(?:Error|Exception)\b|(?i:\bsignal \d|out of memory|watchdog)"
+)
+_MOST_RANKS = 4
+_WANDB_KEY = regex(r"^(?P<key>[\w./-]+):[ \t]*$")
+_WANDB_PART = regex(r"^  (?P<part>desc|sort|value):(?P<rest>.*)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """What a file is for; the fields are those of the table."""
+
+    name: str
+    patterns: tuple[str, ...]
+    most: int
+    within: int = 1
+    competing: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A file below a run's folder: its path there with ``/``, its size in bytes and when it was changed last."""
+
+    path: str
+    size: int
+    modified: float
+
+
+@cache
+def roles() -> tuple[Role, ...]:
+    """All roles, those first that are read first."""
+    return tuple(Role(**{**row, "patterns": tuple(row["patterns"])}) for row in load_table(_TABLE)["role"])
+
+
+@cache
+def role_of(path: str) -> Role | None:
+    """What the file at ``path`` is for; None if it is not read."""
+    lowered = path.lower()
+    return next((role for role in roles() if any(fnmatchcase(lowered, pattern) for pattern in role.patterns)), None)
+
+
+def chosen(entries: Iterable[Entry]) -> tuple[tuple[Role, Entry], ...]:
+    """The files that tell about the newest run, in the order of the roles, the newest of each first."""
+    known = [(role, entry) for entry in entries if (role := role_of(entry.path)) is not None and entry.size]
+    known = _of_newest_run(known, 0)
+    found: list[tuple[Role, Entry]] = []
+    for role in roles():
+        mine = sorted((entry for each, entry in known if each is role), key=lambda e: (-e.modified, e.path))
+        together = [entry for entry in mine if _above(entry, role.within) == _above(mine[0], role.within)]
+        found += [(role, entry) for entry in together[: role.most]]
+    return tuple(found)
+
+
+def _above(entry: Entry, levels: int) -> tuple[str, ...]:
+    return tuple(entry.path.split("/")[:-levels])
+
+
+def _of_newest_run(known: list[tuple[Role, Entry]], depth: int) -> list[tuple[Role, Entry]]:
+    """Without the folders that hold the same as a newer one beside them."""
+    kept: list[tuple[Role, Entry]] = []
+    folders: dict[str, list[tuple[Role, Entry]]] = {}
+    for role, entry in known:
+        parts = entry.path.split("/")
+        if len(parts) == depth + 1:
+            kept.append((role, entry))
+        else:
+            folders.setdefault(parts[depth], []).append((role, entry))
+    taken: set[str] = set()
+    for inside in sorted(folders.values(), key=lambda files: -max(entry.modified for _, entry in files)):
+        competing = {role.name for role, _ in inside if role.competing}
+        if not taken & competing:
+            taken |= competing
+            kept += _of_newest_run(inside, depth + 1)
+    return kept
+
+
+def telling_ranks(tails: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Of the logs of all ranks by path, those of the first rank and those whose end speaks of a failure, each once."""
+    paths = sorted(tails, key=_numbered)
+    first = [path for path in paths if _numbered(path)[0] == _numbered(paths[0])[0]]
+    failed: dict[bytes, str] = {}
+    for path in paths:
+        if (found := _FAILED.search(tails[path])) is not None:
+            failed.setdefault(tails[path][found.start() : found.start() + 400], path)
+    return tuple(dict.fromkeys([*first, *list(failed.values())[:_MOST_RANKS]]))
+
+
+def _numbered(path: str) -> tuple[list[int], str]:
+    """Rank 2 before rank 10."""
+    return [int(part) for part in "".join(c if c.isdigit() else " " for c in path).split()], path
+
+
+def shown_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables that training reads and that are no secrets."""
+    table = load_table(_TABLE)["environment"]
+    return {
+        name: value
+        for name, value in sorted(variables.items())
+        if name.startswith(tuple(table["shown"])) and not any(word in name for word in table["hidden"])
+    }
+
+
+def output_folders(words: Sequence[str]) -> tuple[str, ...]:
+    """The folders that a launch command names for what the run writes, that of its results first."""
+    given: dict[str, str] = {}
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        name, is_given, value = word.lstrip("-+").partition("=")
+        given[name] = value if is_given else following
+    found = (given.get(name, "") for name in load_table(_TABLE)["outputs"]["names"])
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
+def command_of_tracker(text: str) -> str:
+    """The launch command in a tracker's metadata; empty without one."""
+    data = _mapping(text)
+    program, words = data.get("program"), data.get("args")
+    if not isinstance(program, str):
+        return f"{data.get('command') or ''}\n".lstrip("\n")
+    words = words if isinstance(words, list) and all(isinstance(word, str) for word in words) else []
+    return f"python {shlex.join([program, *words])}\n"
+
+
+def callstack_of_rank(text: str) -> str:
+    """The traceback in the error file of torchelastic; empty without one."""
+    message = _mapping(text).get("message")
+    inner = message.get("extraInfo") if isinstance(message, dict) else None
+    stack = inner.get("py_callstack") if isinstance(inner, dict) else None
+    told = message.get("message") if isinstance(message, dict) else message
+    return str(stack or told or "")
+
+
+def settings_of_tracker(text: str) -> str:
+    """The ``key: {desc, value}`` of W&B and SwanLab as plain ``key: value``, each on the line of its value."""
+    lines, key, inside = [], "", False
+    for line in text.split("\n"):
+        if (found := _WANDB_KEY.match(line)) is not None:
+            key, inside = found["key"], False
+            lines.append("")
+        elif key and (part := _WANDB_PART.match(line)) is not None:
+            inside = part["part"] == "value" and not key.startswith("_")
+            lines.append(f"{key}:{part['rest']}" if inside else "")
+        else:
+            lines.append(line if inside or not key else "")
+    return "\n".join(lines)
+
+
+def missing_kinds(roles_read: Iterable[str]) -> tuple[str, ...]:
+    """What of a run was not found: ``command``, ``config``, ``log``, ``versions``."""
+    read = set(roles_read)
+    return tuple(kind for kind, names in _NEEDED.items() if not read & set(names))
+
+
+_NEEDED: Mapping[str, Sequence[str]] = {
+    "command": ("command", "script", "tracked_command", "hydra"),
+    "config": ("config", "resolved", "hydra", "arguments", "tracked_config", "command", "script", "tracked_command"),
+    "log": ("log", "rank", "rank_error", "tracked_output", "history", "state"),
+    "versions": ("installed", "packages", "tracked_packages"),
+}
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}

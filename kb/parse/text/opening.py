@@ -1,0 +1,127 @@
+"""What arrived in a form of its own → text: compressed texts, histories of runs, pictures, PDF. Never raises."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from trainmedic.kb.hang import pickled
+from trainmedic.kb.memory.snapshot import read_snapshot
+from trainmedic.kb.model.evidence import Problem
+from trainmedic.kb.parse.logs import event_files
+from trainmedic.kb.parse.text import archives, compressed, pictures
+
+_PDF = b"%PDF-"
+_PICKLE = b"\x80"
+MOST_PAGES = 40
+LARGEST_PDF = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """``content`` with what is to be said of it. ``unread`` is the kind of a content that cannot be read here;
+    ``mark`` is what the source's name ends with to tell where its text is from, ``writing`` how much was read from a
+    picture."""
+
+    content: str | bytes
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    left_out: int = 0
+    unread: str = ""
+    mark: str = ""
+    writing: int = 0
+
+
+def foreign_kind(content: bytes) -> tuple[str, bool]:
+    """The kind of a file whose beginning is no text (picture, pdf, archive; else empty), and whether it can be read."""
+    if pictures.is_picture(content):
+        return "picture", pictures.readable()
+    if content.startswith(_PDF):
+        return "pdf", find_spec("pypdf") is not None
+    return ("archive", True) if archives.is_archive(content) else ("", True)
+
+
+def opened(name: str, content: bytes, left_out: int, writing: int) -> Opened:
+    """``writing`` is how much may still be read from pictures."""
+    kind, can_be_read = foreign_kind(content)
+    if not can_be_read:
+        message = f"{name} is a {kind} and was not read; paste its text, or: pip install 'trainmedic[pictures]'"
+        return Opened(content=b"", problems=(Problem(code=kind, message=message),), unread=kind)
+    if kind == "archive":
+        message = f"{name} is an archive within another and was not read"
+        return Opened(content=b"", problems=(Problem(code=kind, message=message),), unread=kind)
+    if kind:
+        return _picture(name, content, writing) if kind == "picture" else _pdf(name, content)
+    return _unpacked(name, content, left_out)
+
+
+def _picture(name: str, content: bytes, most: int) -> Opened:
+    try:
+        if most < pictures.FINDING:
+            raise ValueError("too much was to be read from others")
+        shown = pictures.read(content, most)
+    except ValueError as error:
+        message = f"{name} is a picture that cannot be read: {error}"
+        return Opened(content=b"", problems=(Problem(code="picture", message=message),), unread="picture")
+    problems = tuple[Problem, ...]()
+    if shown.left:
+        message = f"{name} was not read as a whole: {shown.left} of its lines are too many"
+        problems = (Problem(code="truncated", message=message),)
+    return Opened(
+        content=shown.text, notes=("read from a picture",), problems=problems, mark=pictures.MARK, writing=shown.writing
+    )
+
+
+def _pdf(name: str, content: bytes) -> Opened:
+    from pypdf import PdfReader
+
+    pages, problems = list[str](), tuple[Problem, ...]()
+    try:
+        if len(content) > LARGEST_PDF:
+            raise ValueError("too large")
+        document = PdfReader(io.BytesIO(content)).pages
+        pages = [page.extract_text() for page in document[:MOST_PAGES]]
+        if len(pages) < len(document):
+            message = f"{name} was not read as a whole: {len(pages)} of its {len(document)} pages"
+            problems = (Problem(code="truncated", message=message),)
+    except Exception as error:  # a parser of hostile files, with exceptions of many kinds
+        message = f"{name} is a PDF that cannot be read: {type(error).__name__}"
+        problems = (Problem(code="pdf", message=message),)
+    text = "\n".join(pages)
+    if not text.strip():
+        message = f"{name} is a PDF without text and was not read; send its pages as pictures or paste them"
+        return Opened(content=b"", problems=problems or (Problem(code="pdf", message=message),), unread="pdf")
+    return Opened(content=text, notes=(f"PDF, pages read: {len(pages)}",), problems=problems)
+
+
+def _unpacked(name: str, content: bytes, left_out: int) -> Opened:
+    notes, problems = list[str](), list[Problem]()
+    expanded = compressed.expand(content)
+    if expanded is not None:
+        content, left_out = expanded.content, expanded.left_out
+        notes.append(f"decompressed ({expanded.kind})")
+        if not expanded.complete:
+            problems.append(Problem(code="truncated", message=f"{name} is damaged, cut off or too long to be unpacked"))
+    elif kind := compressed.kind_of(content):
+        message = f"{name} is compressed by {kind} and was not read: pip install 'trainmedic[zstd]' reads such files"
+        return Opened(content=b"", problems=(Problem(code="compressed", message=message),), unread="binary")
+    if content.startswith(_PICKLE):
+        snapshot, dump = read_snapshot(content), pickled.read(content)
+        problem = (snapshot is None or snapshot.problem) and (dump is None or dump.problem)
+        if problem:
+            message = f"{name} is a pickle and was not read: {problem if isinstance(problem, str) else 'it is damaged'}"
+            return Opened(content=b"", problems=(Problem(code="binary", message=message),), unread="binary")
+        of_memory = snapshot is not None and not snapshot.problem
+        told = snapshot.text if snapshot is not None and of_memory else dump.text if dump is not None else ""
+        what = "memory snapshot, the code that made the live tensors" if of_memory else "flight-recorder dump"
+        notes.append(f"{what}, read without unpickling")
+        return Opened(content=told, notes=tuple(notes), problems=tuple(problems), left_out=left_out)
+    history = event_files.read(content)
+    if history is None:
+        return Opened(content=content, notes=tuple(notes), problems=tuple(problems), left_out=left_out)
+    notes.append(f"{history.kind}, one line for each of {history.rows} rows")
+    if not history.complete:
+        message = f"{name} is damaged, cut off or too long: read up to row {history.rows}"
+        problems.append(Problem(code="truncated", message=message))
+    return Opened(content=history.text, notes=tuple(notes), problems=tuple(problems), left_out=left_out)

@@ -1,0 +1,1 @@
+"""Tests of `ui.doctor`, and the folders of runs that they read."""

@@ -1,0 +1,39 @@
+"""Pickles are read as plain values and never executed."""
+
+import os
+import pickle
+from collections import OrderedDict
+from datetime import date
+
+import pytest
+
+from trainmedic.kb.parse.pickles import PickleRefusedError, is_pickle, read
+
+FRAME = {"filename": "train.py", "line": 7, "name": "step"}
+PLAIN = {"segments": [{"device": 0, "blocks": [{"size": 2**40, "frames": [FRAME]}], "ratio": 0.5}], "more": (1, None)}
+
+
+class _Runs:
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, ("/nonexistent/made-by-a-pickle",)
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_plain_values_come_back_as_they_were(protocol: int) -> None:
+    content = pickle.dumps([PLAIN, PLAIN, True, -1, "显存"], protocol=protocol)
+    assert is_pickle(content)
+    assert read(content) == [PLAIN, PLAIN, True, -1, "显存"]
+
+
+@pytest.mark.parametrize("value", [_Runs(), OrderedDict(a=1), date(2026, 1, 2), {1, 2}, b"raw"])
+def test_anything_but_plain_values_is_refused(value: object) -> None:
+    with pytest.raises(PickleRefusedError):
+        read(pickle.dumps(value))
+
+
+@pytest.mark.parametrize(
+    "content", [b"\x80\x04", b"\x80\x04]", pickle.dumps(PLAIN)[:-9], b"\x80\x04a.", b"\x80\x04h\x07."]
+)
+def test_what_is_cut_off_or_damaged_is_refused(content: bytes) -> None:
+    with pytest.raises(PickleRefusedError):
+        read(content)

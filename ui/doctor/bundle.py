@@ -1,0 +1,105 @@
+"""What was collected as an archive that can be sent: texts only, masked, with a manifest of what was read."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+
+from trainmedic.kb.errors import InvalidRequest
+from trainmedic.kb.mask import mask
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.logs import event_files
+from trainmedic.kb.parse.text.compressed import expand
+from trainmedic.kb.parse.text.intake import decode
+from trainmedic.ui.doctor.collect import Collected
+from trainmedic.ui.doctor.reading import MOST_FILES
+
+MANIFEST = "manifest.json"
+FORMAT = "trainmedic-bundle-1"
+MOST_BYTES = 32 * 1024 * 1024
+"""Bytes that a bundle is unpacked to."""
+_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def bundle_of(collected: Collected) -> bytes:
+    """The archive. What is no text is named in its manifest alone."""
+    counts: dict[str, int] = {}
+    files, texts = [], {}
+    for found in collected.found:
+        attachment = found.attachment
+        name = mask(attachment.name.lstrip("/")).text
+        text = _text(attachment)
+        files.append({"name": name, "role": found.role, "bytes": len(attachment.content), "included": text is not None})
+        if text is not None:
+            masked = mask(text)
+            texts[name] = masked.text
+            for kind, count in masked.counts.items():
+                counts[kind] = counts.get(kind, 0) + count
+    manifest = {
+        "format": FORMAT,
+        "of": [collected.target.words[0], mask(collected.target.words[1]).text],
+        "files": files,
+        "masked": dict(sorted(counts.items())),
+        "not_found": list(collected.missing),
+        "not_readable": [mask(name).text for name in collected.unread],
+        "links_not_followed": collected.links,
+        "cut_short": collected.cut_short,
+    }
+    return _archive({MANIFEST: json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", **texts})
+
+
+def _archive(texts: Mapping[str, str]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in texts.items():
+            archive.writestr(zipfile.ZipInfo(name, _DATE), text.encode("utf-8", "replace"), zipfile.ZIP_DEFLATED)
+    return stream.getvalue()
+
+
+def read_bundle(content: bytes) -> tuple[Attachment, ...]:
+    """The files of a bundle. Raises `InvalidRequest` for what is none, or is larger than `doctor` writes them."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if json.loads(_member(archive, MANIFEST, MOST_BYTES)).get("format") != FORMAT:
+                raise ValueError
+            left, files = MOST_BYTES, []
+            for item in archive.infolist()[: MOST_FILES + 1]:
+                if item.filename != MANIFEST:
+                    files.append(Attachment(name=item.filename, content=_member(archive, item.filename, left)))
+                    left -= len(files[-1].content)
+    except (
+        ValueError,
+        KeyError,
+        AttributeError,
+        OSError,
+        RuntimeError,
+        NotImplementedError,
+        zipfile.BadZipFile,
+    ) as error:
+        raise InvalidRequest(
+            "this is no bundle of trainmedic", hint="trainmedic doctor --bundle FILE writes one"
+        ) from error
+    return tuple(files)
+
+
+def _member(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
+    with archive.open(name) as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"{name} is too large")
+    return content
+
+
+def _text(attachment: Attachment) -> str | None:
+    """An attachment's text: unpacked, a tracker's history as lines; None for what else is binary."""
+    content = attachment.content
+    if isinstance(content, str):
+        return content
+    if (expanded := expand(content)) is not None:
+        content = expanded.content
+    if (history := event_files.read(content)) is not None:
+        return history.text
+    decoded = decode(content)
+    return decoded[0] if decoded is not None else None
