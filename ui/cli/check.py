@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fail-on", choices=LEVELS, default="error", help="lowest severity that makes the exit code 1")
     parser.add_argument("--exit-zero", action="store_true", help="exit 0 even if there are findings")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
-    parser.add_argument("--kb", action="append", default=[], metavar="FOLDER", help="folder with your own rule pages")
+    parser.add_argument("--kb", action="append", default=[], metavar="FOLDER", help="folder with pages of your own")
 
 
 def run(options: argparse.Namespace) -> int:

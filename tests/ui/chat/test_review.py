@@ -120,7 +120,7 @@ def test_a_draft_goes_from_the_queue_to_a_published_page(
     entry = curator.get(address)
     assert words("en")["review_publish"] in entry.text
     assert curator.post(f"{address}/publish", data=hidden_fields(entry.text)).status_code == 303
-    (published,) = (tmp_path / "team" / "cases").glob("*.md")
+    (published,) = (tmp_path / "team" / "causes").glob("*.md")
     assert "status: published" in published.read_text(encoding="utf-8")
     assert str(published) in curator.get(address).text
     assert load_review(drafts_folder(settings), draft_id).state == "published"
