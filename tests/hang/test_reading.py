@@ -9,7 +9,6 @@ from pathlib import Path
 from tests.every_case import every_case
 from trainmedic.kb.hang.judge import judge, read
 from trainmedic.kb.hang.model import Kind, Verdict
-from trainmedic.kb.hang.pickled import read as unpickle
 from trainmedic.kb.hang.table import table
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.parse.pipeline import parse
@@ -151,11 +150,8 @@ for _ in range(12):
     ],
 )
 def test_a_pickle_that_is_no_dump_is_refused_and_never_run(content: bytes, tmp_path: Path) -> None:
-    found = unpickle(content)
-    assert found is not None
-    assert found.problem
-    assert not Path("ran").exists()
     evidence = parse("", [Attachment(name="nccl_trace_rank_0", content=content)])
+    assert not Path("ran").exists()
     assert [problem.code for problem in evidence.receipt.problems] == ["binary"]
 
 

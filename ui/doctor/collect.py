@@ -11,9 +11,10 @@ from pathlib import Path
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse import run_folder
-from trainmedic.kb.parse.readers import pickled_arguments
+from trainmedic.kb.parse.text import archives
 from trainmedic.kb.parse.text.intake import decode
 from trainmedic.kb.parse.text.kinds import has_command
+from trainmedic.kb.parse.text.opening import opened
 from trainmedic.kb.sources.installed import distributions, site_packages
 from trainmedic.ui.cli._input import files_of_command
 from trainmedic.ui.doctor.processes import PROC
@@ -199,7 +200,12 @@ def _text(attachment: Attachment) -> str:
 
 
 def _arguments(attachment: Attachment) -> str:
-    return pickled_arguments.read(bytes(attachment.content))  # type: ignore[arg-type]
+    """The settings of ``training_args.bin``: a pickle, in an archive if torch wrote it lately."""
+    content = attachment.content
+    if isinstance(content, bytes) and archives.is_archive(content):
+        files = archives.open_archive(attachment.name, content, 1).files
+        content = files[0].content if files else b""
+    return str(opened(attachment.name, content, 0, 0).content or "") if isinstance(content, bytes) else ""
 
 
 _TOLD_AS_TEXT: dict[str, tuple[str, Callable[[Attachment], str]]] = {
