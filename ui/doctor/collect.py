@@ -6,9 +6,10 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trainmedic.kb.errors import NotFound
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse import run_folder
 from trainmedic.kb.parse.text import archives
@@ -17,6 +18,7 @@ from trainmedic.kb.parse.text.kinds import has_command
 from trainmedic.kb.parse.text.opening import opened
 from trainmedic.kb.sources.installed import distributions, site_packages
 from trainmedic.ui.cli._input import files_of_command
+from trainmedic.ui.doctor import stacks
 from trainmedic.ui.doctor.processes import PROC
 from trainmedic.ui.doctor.reading import Reading
 from trainmedic.ui.doctor.target import Target, said_by
@@ -170,6 +172,15 @@ def collect(target: Target, seconds: float = SECONDS, collectors: Sequence[Colle
         links=reading.links,
         cut_short=reading.cut_short,
     )
+
+
+def with_stacks(collected: Collected) -> Collected:
+    """Also where the ranks of the running process stand. Raises `NotFound` if there is none on this machine."""
+    if (launcher := collected.target.process) is None:
+        raise NotFound("no process of this run is on this machine", hint="name it: trainmedic doctor --stacks PID")
+    taken = stacks.collect(stacks.find_ranks(launcher.pid))
+    found = (Found(role="stacks", attachment=file) for file in taken.files if file.content)
+    return replace(collected, found=(*collected.found, *found), unread=(*collected.unread, *taken.unread))
 
 
 def _file(role: str, path: Path, name: str, reading: Reading) -> Iterator[Found]:
