@@ -96,6 +96,8 @@ def of_folders(target: Target, reading: Reading) -> Iterator[Found]:
         choice = run_folder.chosen(reading.entries(folder))
         ranks = {entry.path: reading.end(folder / entry.path, _TAIL) for role, entry in choice if role.name == "rank"}
         telling = run_folder.telling_ranks(ranks)
+        programs = [entry.path for role, entry in choice if role.name == "program" and "/" not in entry.path]
+        program = run_folder.training_program({name: _source(reading, folder / name) for name in programs})
         for role, entry in choice:
             path = folder / entry.path
             if role.name == "history" and entry.size > LARGEST_HISTORY:
@@ -104,8 +106,18 @@ def of_folders(target: Target, reading: Reading) -> Iterator[Found]:
                 found = tuple(_script(path, target, reading))
                 named |= len(found) > 1
                 yield from found
-            elif not (named and role.name in ("script", "config")) and (role.name != "rank" or entry.path in telling):
+            elif role.name in _CHOSEN and entry.path not in (*telling, program):
+                continue
+            elif not (named and role.name in ("script", "config")):
                 yield from _file(role.name, path, _named(path, target), reading)
+
+
+_CHOSEN = ("rank", "program")
+"""Roles of which only some files tell of the run."""
+
+
+def _source(reading: Reading, path: Path) -> str:
+    return reading.end(path, _TAIL).decode("utf-8", "replace")
 
 
 def _script(path: Path, target: Target, reading: Reading) -> Iterator[Found]:
