@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     if options.bundle:
         write(options.bundle, bundle_of(collected))
     answer, checks_only = _answer(options, collected)
-    shown = page(collected, answer, checks_only=checks_only)
+    shown = page(collected, answer, checks_only=checks_only, asked=bool(options.symptom))
     sys.stdout.write(as_json(shown) + "\n" if options.json else text(shown))
     found = answer.verdict != "no_fault" and (is_failing(answer.signals) or shown.causes or shown.messages)
     return FINDINGS if found else CLEAN

@@ -183,10 +183,16 @@ def _finding_of(answer: Answer, fired: Sequence[FindingView]) -> FindingView | N
 def _proof(answer: Answer, fired: Sequence[FindingView]) -> FindingView | None:
     """What a rule found wrong, where nothing proves the first cause: it goes before what is only likely."""
     first = answer.causes[0] if answer.causes else None
-    if first is not None and any(item.rule_id in first.findings and item.concludes == "fault" for item in fired):
-        return None
     wrong = [item for item in fired if item.concludes == "fault" and item.severity != "info"]
+    if first is not None and any(item.rule_id in first.findings for item in wrong):
+        return None
+    wrong = [item for item in wrong if item.severity == "error" or not _of_code(item)]
     return min(wrong, key=lambda item: _SEVERITIES.index(item.severity), default=None)
+
+
+def _of_code(item: FindingView) -> bool:
+    """Whether a finding rests on a script alone: what may be wrong there, not what a run shows."""
+    return all((span.attachment or "").endswith(".py") for span in item.evidence)
 
 
 def _supports(nodes: Iterable[DifferentialNode], id: str) -> Iterable[Span]:
