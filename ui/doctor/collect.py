@@ -96,7 +96,7 @@ def of_folders(target: Target, reading: Reading) -> Iterator[Found]:
         choice = run_folder.chosen(reading.entries(folder))
         ranks = {entry.path: reading.end(folder / entry.path, _TAIL) for role, entry in choice if role.name == "rank"}
         telling = run_folder.telling_ranks(ranks)
-        programs = [entry.path for role, entry in choice if role.name == "program" and "/" not in entry.path]
+        programs = [entry.path for role, entry in choice if role.name == "program"]
         program = run_folder.training_program({name: _source(reading, folder / name) for name in programs})
         for role, entry in choice:
             path = folder / entry.path
