@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.log_text import lines
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.hang.model import Frame, Kind, by_number
 from trainmedic.kb.model.place import Span
@@ -25,8 +27,11 @@ def _check(kind: Kind) -> Callable[[Facts], Outcome]:
         verdict = facts.verdict
         if verdict is None or verdict.kind is not kind:
             return NOT_SHOWN
+        said = _said(facts, verdict.odd[0]) if kind is Kind.MISMATCH and verdict.odd else None
         return fires(
+            *((said,) if said is not None else ()),
             *verdict.spans,
+            said=f" ({said.text})" if said is not None else "",
             odd=_named(verdict.odd),
             waiting=_named(verdict.waiting),
             op=verdict.op or "?",
@@ -38,6 +43,13 @@ def _check(kind: Kind) -> Callable[[Facts], Outcome]:
         )
 
     return check
+
+
+def _said(facts: Facts, rank: str) -> Span | None:
+    """The last that a rank said of itself in a line of its own: ``rank 5: shard is empty, skipping the batch``."""
+    named: re.Pattern[str] = re.compile(rf"^\[?(?i:rank)[ _]?{re.escape(rank)}\]?:? (?!\[)[^\n]{{4,200}}", re.MULTILINE)
+    found = (span for text in (f"rank {rank}", f"rank{rank}") for span in lines(facts.evidence, text, named))
+    return max(found, key=lambda span: span.line, default=None)
 
 
 guarded, uneven, modality = _check(Kind.GUARDED), _check(Kind.UNEVEN), _check(Kind.MODALITY)

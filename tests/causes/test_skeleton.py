@@ -36,12 +36,8 @@ def test_lint_asks_for_the_empty_sections_of_a_skeleton(kind: str, empty: int, t
     sections = [problem for problem in problems if "missing or empty" in problem.message]
     assert len(sections) == empty
     assert len({problem.line for problem in sections}) == empty
-<<<<<<< HEAD:tests/cases/test_skeleton.py
-    assert {problem.message for problem in problems} == {problem.message for problem in sections}
-=======
     others = {problem.message for problem in problems} - {problem.message for problem in sections}
     assert others == set()
->>>>>>> wt-pages:tests/causes/test_skeleton.py
 
 
 def test_a_new_page_is_a_draft(tmp_path: Path) -> None:
