@@ -27,6 +27,7 @@ from tests.live import Live
 from tests.store.endpoint import Endpoint
 from tests.store.knowledge import HashEmbedder, cases, glossary, rules
 from trainmedic.kb import plugins
+from trainmedic.kb.parse.text.condense import Room
 from trainmedic.kb.store import shipped
 from trainmedic.kb.store.build import prebuild
 from trainmedic.service.advisor import Advisor
@@ -550,6 +551,7 @@ def test_the_middle_of_a_huge_file_is_left_out_but_its_lines_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cli_input, "MAX_BYTES", 64)
+    monkeypatch.setattr(cli_input, "ROOM", Room(head=40, between=40, tail=40))
     lines = [f"line {number:03}".encode() for number in range(100)]
     path = tmp_path / "big.log"
     path.write_bytes(b"\n".join(lines))
