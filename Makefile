@@ -9,10 +9,10 @@ PORT ?= 8000
 # One test process for each core: the knowledge is indexed once for all of them.
 PARALLEL ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 # Tests that need neither the index nor a server.
-FAST := tests/parse tests/rules tests/cases tests/frameworks tests/glossary tests/test_mask.py tests/test_messages.py \
+FAST := tests/parse tests/rules tests/causes tests/frameworks tests/glossary tests/test_mask.py tests/test_messages.py \
   $(addprefix tests/service/test_,$(addsuffix .py,compose diagnose domain negation out_of_scope query query_text series supposition_and_topic whatif))
 # What covers the packages of pyproject.toml's coverage settings, in every branch. `slow` tests measure growth.
-COVERING := tests/parse tests/rules tests/mechanisms tests/defects tests/test_mask.py tests/test_identities.py tests/test_run_diff.py \
+COVERING := tests/parse tests/rules tests/causes tests/mechanisms tests/defects tests/test_mask.py tests/test_identities.py tests/test_run_diff.py \
   tests/service/test_diagnosis.py tests/service/test_source_of_release.py tests/frameworks/test_horizon.py
 
 # The tests start hundreds of processes, each of which would compile all modules anew.

@@ -129,7 +129,7 @@ def markdown(tallies: dict[str, Tally], problems: Sequence[tuple[str, str, Findi
         where = ", ".join(
             f"{label}: {t.fired[rule.id]}" for label, t in tallies.items() if t.fired and t.fired[rule.id]
         )
-        link = f"[{rule.id}](../../kb/rules/{rule.family}/{rule.id}.md)"
+        link = f"[{rule.id}](../../{rule.page.name})"
         rate = counts[rule.id] / max(total, 1)
         lines.append(f"| {link} | {rule.severity.value} | {counts[rule.id]} | {rate:.2%} | {where} |")
     lines += ["", "## Every error and warning", ""]

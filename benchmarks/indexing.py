@@ -24,7 +24,7 @@ from trainmedic.ui.loading import prebuild
 FROM_NOTHING_S = 60.0
 EDITED_S = 6.0
 EDITS = 3
-PAGE = KNOWLEDGE / "cases" / "trl" / "clip-fraction-zero-with-one-update.md"
+PAGE = KNOWLEDGE / "causes" / "trl" / "clip-fraction-zero-with-one-update.md"
 NO_PACKAGE = (
     "from pathlib import Path; from trainmedic.kb.store import shipped; shipped.index = lambda: Path('no-index')"
 )

@@ -18,7 +18,7 @@ from statistics import mean
 from PIL import Image, ImageDraw, ImageFont
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.pages.body import read_body
+from trainmedic.kb.pages.examples import examples_of
 from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse.text import pictures
 from trainmedic.ui.checking import examine
@@ -54,7 +54,7 @@ def incidents(count: int) -> list[str]:
     texts = [
         str(example.attachments[0].content).rstrip()
         for rule in load_rules().rules
-        for example in read_body(rule).examples
+        for example in examples_of(rule)
         if example.kind == "Fires" and len(example.attachments) == 1 and not example.question.strip()
     ]
     fitting = [t for t in texts if t.count("\n") + 1 in LINES and max(map(len, t.split("\n"))) <= WIDTH]

@@ -1,1 +1,1 @@
-"""Making knowledge: option catalogues, cleaned sources, drafts of case pages. Nothing here answers questions."""
+"""Making knowledge: option catalogues, cleaned sources, drafts of pages. Nothing here answers questions."""

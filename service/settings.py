@@ -132,7 +132,7 @@ class Settings(Section):
         description="where the vectors of ingested threads are: `faiss` (`data_dir`), `milvus:<URI>` (extra `milvus`), "
         "`postgres:<URL>` (extra `postgres`)",
     )
-    kb_paths: str = Field("", description="folders of your own rule and case pages, separated like PATH")
+    kb_paths: str = Field("", description="folders of pages of your own, separated like PATH")
     embedder: EmbedderSettings = EmbedderSettings()
     model: ModelSettings = ModelSettings()
     sources: Literal["installed", "index", "off"] = Field(

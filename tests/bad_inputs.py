@@ -64,8 +64,8 @@ def damaged() -> Iterator[Bad]:
     yield bad("an empty file", ("empty.log", b""))
     yield bad("a line break only", ("a.log", "\n"))
     yield bad("binary", ("model.safetensors", bytes(range(256)) * 64), problems=("binary",))
-    yield bad("an archive", ("logs.zip", b"PK\x03\x04" + b"\0" * 4096), problems=("binary",))
-    yield bad("a picture", ("screen.png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4), problems=("binary",))
+    yield bad("an archive", ("logs.zip", b"PK\x03\x04" + b"\0" * 4096), problems=("archive",))
+    yield bad("a picture", ("screen.png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4), problems=("picture",))
     yield bad("binary and a good file", ("x.bin", b"\x7fELF" + b"\0" * 999), ("train.sh", KTO_SINGLE),
               problems=("binary",), rules=("openrlhf-kto-vanilla-loss-single-class",))  # fmt: skip
     yield bad("nul characters", ("train.sh", KTO_SINGLE.replace(" --bf16", " --bf16\0")),

@@ -47,10 +47,10 @@ LAZY = (
 )
 """Entry points, which may import our own modules inside functions: start-up time matters there."""
 DATA_TABLES = (
-    "kb/rules/accelerate/fsdp-layer-class-of-other-family.py",
-    "kb/rules/options/environment-variable-misspelt.py",
-    "kb/rules/options/trl-option-given-to-trainer.py",
-    "kb/rules/shared/option_offences.py",
+    "kb/checks/environment_variable_misspelt.py",
+    "kb/checks/fsdp_layer_class_of_other_family.py",
+    "kb/checks/option_offences.py",
+    "kb/checks/trl_option_given_to_trainer.py",
 )
 """Modules of data tables, which may skip the formatter."""
 PURE = (
@@ -119,7 +119,7 @@ READS_ENVIRONMENT = {
     "kb/store/embedder.py",
 }
 NAMES_FRAMEWORKS = {
-    **{"kb/engine": 11, "kb/parse": 39, "kb/rules/shared": 22, "kb/rules": 52, "kb/sources": 6},
+    **{"kb/engine": 11, "kb/parse": 39, "kb/checks": 52, "kb/sources": 6},
     **{"kb/effective": 10, "kb/memory": 3, "service": 14, "ingest": 8, "ui": 15},
 }
 """How often the modules below each folder name a framework in a string. The numbers may only shrink."""

@@ -311,7 +311,7 @@ def test_the_base_is_small() -> None:
 
 @pytest.mark.slow
 def test_the_wheel_alone_checks_audits_compares_explains_and_works_on_pages(alone: Path, files: Path) -> None:
-    page = "kb/rules/kto/openrlhf-kto-vanilla-loss-single-class.md"
+    page = "kb/causes/openrlhf/openrlhf-kto-vanilla-loss-nan.md"
     shipped_page = str(next(alone.parent.glob(f"lib/python*/site-packages/trainmedic/{page}")))
     rule = "openrlhf-kto-vanilla-loss-single-class"
     checks: Expected = {

@@ -23,14 +23,14 @@ def check(
     """Run the rules, in this process, on everything that belongs to one training run.
 
     A `Path` is read as a file; a string is the text itself, such as a launch command. ``pages`` are folders of your own
-    rule pages. Raises `OSError` for a file that cannot be read; nothing inside a text raises.
+    pages. Raises `OSError` for a file that cannot be read; nothing inside a text raises.
     """
     evidence, report = examine([attachment_of(number, item) for number, item in enumerate(inputs, start=1)], pages)
     return report_view(evidence, report, language)
 
 
 def examine(attachments: Sequence[Attachment], folders: Sequence[Path]) -> tuple[Evidence, Report]:
-    """The parsed files and the rules' findings, patches included. ``folders`` hold further rule pages."""
+    """The parsed files and the rules' findings, patches included. ``folders`` hold further pages."""
     evidence = parse("", tuple(attachments))
     frameworks = {run.framework.value if run.framework else None for run in evidence.runs or (evidence.run,)}
     rules = load_rules(tuple(folders), frameworks)

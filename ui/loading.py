@@ -18,7 +18,6 @@ from trainmedic.kb.pages.defect_causes import with_defects
 from trainmedic.kb.pages.mechanism import load_mechanisms, with_mechanisms
 from trainmedic.kb.pages.page import KNOWLEDGE
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.pages.rule_causes import with_rules
 from trainmedic.kb.store import build, index, shipped
 from trainmedic.kb.store.embedder import Embedder, Identity, OnnxEmbedder, make_embedder
 from trainmedic.kb.store.manifest import Manifest
@@ -56,13 +55,12 @@ class Pages:
 def read_pages(folders: Sequence[Path] = (), builtin: Path = KNOWLEDGE) -> Pages:
     """The built-in pages and those of further folders."""
     mechanisms = load_mechanisms(folders, builtin)
-    rules = load_rules(folders, builtin=builtin)
     defects = load_defects(folders=folders, builtin=None if builtin == KNOWLEDGE else builtin / "defects")
     return Pages(
-        cases=with_defects(with_rules(with_mechanisms(load_cases(folders, builtin), mechanisms), rules), defects),
+        cases=with_defects(with_mechanisms(load_cases(folders, builtin), mechanisms), defects),
         mechanisms=mechanisms,
         defects=defects,
-        rules=rules,
+        rules=load_rules(folders, builtin=builtin),
         glossary=load_glossary() if builtin == KNOWLEDGE else load_glossary(builtin / "glossary" / "glossary.yaml"),
     )
 

@@ -11,7 +11,7 @@ from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.report import Text
-from trainmedic.kb.pages.body import Example
+from trainmedic.kb.pages.examples import Example
 from trainmedic.kb.pages.mechanism import EXAMPLES, examples
 from trainmedic.kb.pages.page import PageError, suggestion
 

@@ -1,4 +1,4 @@
-"""Problems of the declared fields and sections of case and mechanism pages. One function per concern."""
+"""Problems of the declared fields and sections of pages of causes and mechanisms. One function per concern."""
 
 from __future__ import annotations
 
@@ -46,15 +46,13 @@ _SPAN = regex(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 """A code span (CommonMark 6.1)."""
 
 Profile = Literal["built-in", "team"]
-"""What a page is held against. A team's own page may cite any address, be written in one language, and have fewer
-symptoms, no refutation and a family of its own."""
+"""Whose page it is. A team's own may cite any address and have a family of its own."""
 Headings: TypeAlias = Mapping[str, Mapping[str, str]]
 Complaint = tuple[str, str]
 """The field or section (`kb.model.page.Page.lines`) and the message."""
 
 NEEDED: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "built-in": (("frameworks", "name at least one framework"), ("sources", "name at least one")),
-    "team": (("sources", "name at least one"),),
+    "cause": (("sources", "name at least one"),),
     "mechanism": (("explains", "name at least one observation that speaks for it"), ("sources", "name at least one")),
     "rule": (
         ("since", "give the first version with this rule"),
@@ -73,32 +71,67 @@ def lint_case(
 ) -> Iterator[PageProblem]:
     """The problems of one page. Without ``today`` a date in the future passes."""
     page = caseset.pages.get(case.id, Page(name=f"{case.id}.md"))
-    specific = _team(case) if profile == "team" else _built_in(case)
-    shared = (needed(profile, case), _grades(case), _known_words(case, words), _versions(case), _related(case, caseset))
-    dated = () if profile == "team" and case.status == "draft" else _dates(case, today)
-    for complaints in (specific, *shared, dated):
+    shared = (needed("cause", case), _known_words(case, words), _versions(case), _related(case, caseset))
+    for complaints in (_content(case, profile), *shared, _review(case, today, profile)):
         for part, message in complaints:
             yield page.problem(f"{part}: {message}", part)
 
 
-def _built_in(case: Case) -> Iterator[Complaint]:
+def _content(case: Case, profile: Profile) -> Iterator[Complaint]:
+    """What a page must say: the less, the less it claims to know of what users see."""
+    if not case.symptoms:
+        yield from _of_checks(case)
+    elif profile == "team" or len(case.languages) == 1:
+        yield from _in_short(case)
+    else:
+        yield from _in_full(case)
+    if profile == "built-in":
+        yield from _sources(case)
+        if case.symptoms:
+            yield from _unknown("family", (case.family,), FAMILIES)
+            if not case.frameworks:
+                yield "frameworks", "name at least one framework"
+
+
+def _in_full(case: Case) -> Iterator[Complaint]:
     if bool(case.rules) == bool(case.no_rule):
-        yield "no_rule", "give either rules, or no_rule with the reason"
-    yield from _unknown("family", (case.family,), FAMILIES)
+        yield "no_rule", "give either checks, or no_rule with the reason"
     yield from _bilingual(_texts(case))
     yield from _symptoms(case.symptoms, MIN_SYMPTOMS)
     yield from _sections(case, HEADINGS)
-    yield from _content(case)
-    yield from _sources(case)
+    if case.status == "published" and not case.refutations:
+        yield "refutations", "say what people try that does not help"
+    if len({item.claim.en for item in case.refutations}) != len(case.refutations):
+        yield "refutations", "the same claim occurs twice"
+    if case.status == "published" and not case.ask:
+        yield "ask", "name a fact that tells the case from its look-alikes"
 
 
-def _team(case: Case) -> Iterator[Complaint]:
-    """What even a team's own page needs to be found and to be of use."""
+def _in_short(case: Case) -> Iterator[Complaint]:
+    """What a team's own page, or one in a single language, needs to be found and to be of use."""
     if not any(case.symptoms.values()):
         yield "symptoms", "give at least one, in either language"
     for heading, section in HEADINGS["en"].items():
         if section in ("symptom", "cause") and not any(case.section(section, language) for language in HEADINGS):
             yield f"en/{heading}", "the section is missing or empty in both languages"
+
+
+def _of_checks(case: Case) -> Iterator[Complaint]:
+    """What a page needs whose checks say what is seen, so that nobody has to word it."""
+    if not case.rules:
+        yield "symptoms", "give the words of users, or a check"
+    for language in case.languages:
+        for heading, section in HEADINGS[language].items():
+            if section != "symptom" and not case.section(section, language):
+                yield f"{language}/{heading}", "the section is missing or empty"
+
+
+def _review(case: Case, today: date | None, profile: Profile) -> Iterator[Complaint]:
+    """Whether it is said how well it is known what users see."""
+    if case.symptoms:
+        yield from _grades(case)
+        if profile == "built-in" or case.status != "draft":
+            yield from _dates(case, today)
 
 
 def _grades(case: Case) -> Iterator[Complaint]:
@@ -218,15 +251,6 @@ def _texts(case: Case) -> Iterator[tuple[str, Text]]:
         yield "ask", question.ask
         yield "ask", question.why
     yield from _section_texts(case, HEADINGS)
-
-
-def _content(case: Case) -> Iterator[Complaint]:
-    if case.status == "published" and not case.refutations:
-        yield "refutations", "say what people try that does not help"
-    if len({item.claim.en for item in case.refutations}) != len(case.refutations):
-        yield "refutations", "the same claim occurs twice"
-    if case.status == "published" and not case.ask:
-        yield "ask", "name a fact that tells the case from its look-alikes"
 
 
 def _sources(case: Case) -> Iterator[Complaint]:

@@ -1,8 +1,8 @@
-"""Problems of rule pages: form, and every example executed."""
+"""Problems of checks: form, and every example executed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from trainmedic.ingest.authoring.page_lint import needed
 from trainmedic.kb.engine.checker import check
@@ -12,7 +12,7 @@ from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.page import PageProblem
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Safety
-from trainmedic.kb.pages.body import KINDS, SECTIONS, Body, Example, read_body
+from trainmedic.kb.pages.examples import KINDS, Example, examples_of
 from trainmedic.kb.pages.page import PageError
 
 _CAN_BE_MISSING = ("name", "option", "has_option", "option_has_value", "version", "metric", "signal", "seen", "written")
@@ -21,12 +21,12 @@ _LEAST = {"Fires": 1, "Silent": 2}
 
 def lint_rule(rule: Rule, read: Read) -> Iterator[PageProblem]:
     try:
-        body = read_body(rule)
+        examples = examples_of(rule)
     except PageError as error:
         yield error.problem
         return
-    yield from _form(rule, body)
-    for example in body.examples:
+    yield from _form(rule, examples)
+    for example in examples:
         for problem in run_example(rule, example, read):
             yield PageProblem(rule.page.name, example.line, f"{example.kind}, {example.sentence!r}: {problem}")
 
@@ -99,23 +99,20 @@ def _hunks(diff: str) -> list[str]:
     return [line for line in lines if line and not line.startswith(("--- ", "+++ ", "@@", "\\"))]
 
 
-def _form(rule: Rule, body: Body) -> Iterator[PageProblem]:
+def _form(rule: Rule, examples: Sequence[Example]) -> Iterator[PageProblem]:
     page = rule.page
-    for language, headings in SECTIONS.items():
-        for heading in headings:
-            if not body.sections[language].get(heading):
-                line = body.lines.get(f"{language}/{heading}", page.body_line)
-                yield PageProblem(page.name, line, f"section {heading!r} of {language} is missing or empty")
     least = {**_LEAST, "Cannot tell": 1 if can_be_unknown(rule) else 0}
     for kind in KINDS:
-        count = sum(1 for example in body.examples if example.kind == kind)
+        count = sum(1 for example in examples if example.kind == kind)
         if count < least[kind]:
-            yield PageProblem(page.name, page.body_line, f"{kind}: {count} example(s), at least {least[kind]} needed")
-    for example in body.examples:
+            yield PageProblem(
+                page.name, page.body_line, f"{rule.id}, {kind}: {count} example(s), at least {least[kind]} needed"
+            )
+    for example in examples:
         if example.kind == "Cannot tell" and not example.missing:
             yield PageProblem(page.name, example.line, "name the facts that the rule asks for: 'missing: ...'")
     for part, message in needed("rule", rule):
-        yield page.problem(f"{part}: {message}", part)
+        yield page.problem(f"{rule.id}, {part}: {message}", part)
 
 
 def can_be_unknown(rule: Rule) -> bool:

@@ -1,4 +1,4 @@
-"""The section of a case page that a write-up's heading begins. Pure."""
+"""The section of a page that a write-up's heading begins. Pure."""
 
 from __future__ import annotations
 

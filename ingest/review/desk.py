@@ -25,10 +25,10 @@ from trainmedic.ingest.review.state import (
 )
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.errors import InvalidRequest, NotFound
-from trainmedic.kb.pages.case import CASES, CaseSet
+from trainmedic.kb.pages.case import CAUSES, CaseSet
 from trainmedic.kb.pages.page import PageError, discover, suggestion
 
-PAGES = "cases"
+PAGES = "causes"
 """The folder of published pages below a team's folder."""
 
 
@@ -217,7 +217,7 @@ class Desk:
 
     def _path_of(self, case_id: str) -> Path | None:
         """The file of a team's page; None for a built-in case."""
-        if self._team is None or any(path.stem == case_id for path, _ in discover(CASES.folder)):
+        if self._team is None or any(path.stem == case_id for path, _ in discover(CAUSES)):
             return None
         return next((path for path, _ in discover(self._team) if path.stem == case_id), None)
 

@@ -1,4 +1,4 @@
-"""Changes to the text of a case page: the published form of a draft, and a case with what a draft adds. Pure."""
+"""Changes to the text of a page: the published form of a draft, and a case with what a draft adds. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.page import Page
 from trainmedic.kb.pages.case import HEADINGS, read_case
-from trainmedic.kb.pages.page import read_page
+from trainmedic.kb.pages.page import CHECK, read_page
 
 PREFIX = "draft-"
 """How the id of a draft begins, and that of a published page does not."""
@@ -38,33 +38,35 @@ def published_text(text: str, today: date) -> str:
     review is set where there was none, and what identifies persons and machines is hidden.
     """
     case, _ = case_of(text)
-    front, _ = _split(text)
+    front, checks, body = _split(text)
     front["id"] = case.id.removeprefix(PREFIX)
     front["status"] = "published"
     if not is_date(case.reviewed):
         front["reviewed"] = today.isoformat()
     if case.no_rule in TO_WRITE.values():
         del front["no_rule"]
-    return _page(front, _body(case))
+    _, sep, chapters = body.partition(f"\n## {CHECK}")
+    return _page(front, checks, _body(case) + sep + chapters)
 
 
 def merged_text(text: str, draft: Draft, addition: Case) -> str:
     """A case's page with the symptoms and sources of a draft's page that it lacks. Raises `PageError`."""
     case, _ = case_of(text)
-    front, body = _split(text)
+    front, checks, body = _split(text)
     for language in ("en", "zh"):
         if language != draft.language and addition.symptoms.get(language) == addition.symptoms.get(draft.language):
             continue  # the draft's title stands in for a translation
-        present = {line.casefold() for line in case.symptoms.get(language, ())}
         wordings = dict.fromkeys(addition.symptoms.get(language, ()))
-        front["symptoms"][language].extend(line for line in wordings if line.casefold() not in present)
+        present = {line.casefold() for line in case.symptoms.get(language, ())}
+        listed = front.setdefault("symptoms", {}).setdefault(language, [])
+        listed.extend(line for line in wordings if line.casefold() not in present)
     addresses = {source.url for source in case.sources}
     front["sources"].extend(
         {"url": source.url, "says": source.says, "note": source.note}
         for source in addition.sources
         if source.url not in addresses
     )
-    return _page(front, body)
+    return _page(front, checks, body)
 
 
 def is_date(text: str) -> bool:
@@ -75,20 +77,21 @@ def is_date(text: str) -> bool:
     return True
 
 
-def _split(text: str) -> tuple[dict[str, Any], str]:
-    """The front matter, its scalars as texts, and the body."""
+def _split(text: str) -> tuple[dict[str, Any], str, str]:
+    """The front matter, its scalars as texts; its last field, the checks, as it is written; and the body."""
     page, _ = read_page(text, "page.md")
     lines = page.text.split("\n")
-    front = yaml.load("\n".join(lines[1 : page.body_line - 2]), Loader=yaml.BaseLoader)
-    return front, "\n".join(lines[page.body_line - 1 :])
+    fields, checks, listed = "\n".join((*lines[1 : page.body_line - 2], "")).partition("checks:\n")
+    return yaml.load(fields, Loader=yaml.BaseLoader), checks + listed, "\n".join(lines[page.body_line - 1 :])
 
 
-def _page(front: Mapping[str, Any], body: str) -> str:
+def _page(front: Mapping[str, Any], checks: str, body: str) -> str:
     """The page, without the secrets and persons that an edit may have brought in."""
-    known = identities_of((*_texts(front), body))
+    known = identities_of((*_texts(front), checks, body))
     front = _without_persons(front, known)
     body = hidden_markdown(mask(body).text, known)
-    return f"---\n{yaml.safe_dump(front, allow_unicode=True, sort_keys=False, width=110)}---\n{body}"
+    checks = hidden(mask(checks).text, known)
+    return f"---\n{yaml.safe_dump(front, allow_unicode=True, sort_keys=False, width=110)}{checks}---\n{body}"
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -16,8 +16,8 @@ from trainmedic.kb.versions import permits
 
 NEAR = 40
 """Characters between an option and what is said of its default."""
-FOLDERS = ("rules", "cases", "mechanisms")
-_EXAMPLES = re.compile(r"^## (?:Fires|Silent|Cannot tell|Should find|Examples)\b", re.MULTILINE)
+FOLDERS = ("causes", "mechanisms")
+_EXAMPLES = re.compile(r"^## (?:Check|Should find|Examples)\b", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[;?!。；])\s*|(?<=[.:])\s+|\s\|\s|\n")
 _VALUE = r"(?<!\w)`?\"?(?P<value>-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?|true|false|none|on|off|[a-z_]+(?=`))\"?`?"
 _QUOTES = tuple(

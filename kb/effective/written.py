@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from trainmedic.kb.checks.option_offences import hint, moved
+from trainmedic.kb.checks.option_readers import judged
+from trainmedic.kb.checks.option_verdicts import ELSEWHERE, GONE, LATER, UNKNOWN, Reader, Verdict
 from trainmedic.kb.effective.model import Loss, Lost
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.frameworks import catalogue
@@ -14,9 +17,6 @@ from trainmedic.kb.frameworks.entries import is_class
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option, Value
-from trainmedic.kb.rules.shared.option_offences import hint, moved
-from trainmedic.kb.rules.shared.option_readers import judged
-from trainmedic.kb.rules.shared.option_verdicts import ELSEWHERE, GONE, LATER, UNKNOWN, Reader, Verdict
 
 
 @dataclass(slots=True)

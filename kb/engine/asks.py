@@ -54,8 +54,8 @@ def _ask(fact: str, spellings: Sequence[str], note: Text) -> Text:
         ranks = name.replace("+", ", ")
         en, zh = ("all ranks", "所有 rank") if name == "*" else (f"rank {ranks}", f"rank {ranks}")
         return Text(
-            en=f"Send the stacks of {en}, taken twice: `py-spy dump --pid PID`, or `trainmedic doctor` there.",
-            zh=f"请提供 {zh} 的堆栈，隔几秒取两次：`py-spy dump --pid PID`，或在那里运行 `trainmedic doctor`。",
+            en=f"Send the stacks of {en}: `trainmedic doctor --stacks PID`, or `py-spy dump --pid PID` twice.",
+            zh=f"请提供 {zh} 的堆栈：`trainmedic doctor --stacks PID`，或 `py-spy dump --pid PID`（两次）。",
         )
     if kind == "metric":
         return Text(en=f"Paste log rows that show `{name}`.", zh=f"请贴出含有 `{name}` 的日志行。")

@@ -1,4 +1,4 @@
-"""A rule as the engine runs it. `kb.pages.rule` makes rules of pages."""
+"""A rule as the engine runs it. `kb.pages.rule` makes rules of the checks on pages."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ class FixSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One loaded page. ``condition`` or ``check`` decides; ``applies`` has the lists of words, not ``versions``.
+    """One check of a page. ``condition`` or ``check`` decides; ``applies`` has the lists of words, not ``versions``.
 
-    ``stops``: with what the rule finds the program stops before the first step.
+    ``stops``: with what the rule finds the program stops before the first step. ``family`` is the page's folder,
+    ``cases`` its cause first. ``note`` is what the page of the cause does not say. ``page`` is the check's chapter.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Rule:
     when: str  # the condition's text, empty for a check
     page: Page
     stops: bool = False
+    note: Text | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

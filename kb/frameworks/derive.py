@@ -1,6 +1,6 @@
 """Settings that follow from other settings: what a framework turns on by itself, presets, and words for the same thing.
 
-Sources: the frameworks' own code at the tags named beside each function; the facts are also on the rule pages.
+Sources: the frameworks' own code at the tags named beside each function; the facts are also on the pages.
 """
 
 from __future__ import annotations

@@ -8,7 +8,10 @@ from dataclasses import replace
 
 from trainmedic.kb.hang.ledger import DEFAULT
 from trainmedic.kb.hang.model import ALL, MOST_ASKED, MOST_SHOWN, Call, Dumps, Kind, Reach, Verdict, by_number
+from trainmedic.kb.model.place import Span
 
+NEAR = 8
+"""Collectives that ranks of one group are apart at most; what lies further apart are groups that nobody named."""
 _WORST_FIRST = (Kind.GONE, Kind.MISMATCH, Kind.LATE, Kind.TRANSPORT, Kind.UNDECIDED)
 
 
@@ -43,6 +46,8 @@ def _in_group(group: str, dumps: Dumps) -> Verdict | None:
     if not stuck:
         return _behind(reached)
     number = Counter(call.number for call in stuck.values()).most_common(1)[0][0]
+    if any(abs(call.number - number) > NEAR for call in stuck.values()):
+        return Verdict(kind=Kind.UNDECIDED, wanted=by_number(stuck)[:MOST_ASKED], spans=_called(stuck))
     at = {who: numbered[number] for who, numbered in calls.items() if number in numbered and who in stuck}
     everyone = dumps.members.get(group) or frozenset()
     whole = group == DEFAULT or group.endswith("(default_pg)") or len({c.group for c in dumps.calls}) == 1
@@ -59,7 +64,7 @@ def _in_group(group: str, dumps: Dumps) -> Verdict | None:
     if 2 * len(differing) == len(stuck):  # nobody is more usual than the others
         differing = stuck
     if differing:
-        return _ledger_verdict(Kind.MISMATCH, by_number(differing), at, reached)
+        return _ledger_verdict(Kind.MISMATCH, by_number(differing), {**at, **differing}, reached)
     absent = (everyone or (_up_to(seen, dumps.expected) if whole else frozenset())) - at.keys()
     # A rank without a time-out report did not wait; one without a flight recorder's file may just not have been sent.
     if len(absent) == 1 and len(at) > 1 and not everyone and not reached.keys() & absent:
@@ -113,6 +118,15 @@ def _ledger_verdict(kind: Kind, odd: Sequence[str], at: Mapping[str, Call], reac
         odd=tuple(odd),
         waiting=tuple(waiting),
         op=f"{usual.op} #{usual.number}",
-        doing=", ".join(sorted({f"{at[who].op} {at[who].size}".strip() for who in odd if who in at})),
+        doing=", ".join(sorted({_shown(at[who], usual) for who in odd if who in at})),
         spans=(*shown[:MOST_SHOWN], *(at[who].span for who in waiting[:MOST_SHOWN])),
     )
+
+
+def _shown(call: Call, usual: Call) -> str:
+    """A call with its own number where that differs from the others', else with what it was called with."""
+    return f"{call.op} #{call.number}" if call.number != usual.number else f"{call.op} {call.size}".strip()
+
+
+def _called(calls: Mapping[str, Call]) -> tuple[Span, ...]:
+    return tuple(calls[who].span for who in by_number(calls)[:MOST_SHOWN])

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from trainmedic.kb.hang.where import about
 from trainmedic.kb.model.place import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """``conditions``: the tests of the branches that a line is in. ``loops``: the lines where its loops begin."""
+    """``conditions``: the tests of the branches that a line is in, and those on the rank that leave before it.
+    ``loops``: the lines where its loops begin."""
 
     conditions: tuple[str, ...] = ()
     loops: tuple[int, ...] = ()
@@ -27,8 +29,9 @@ def around(sources: Iterable[Source], file: str, line: int) -> Around:
             tree = _parsed(source.text)
             if tree is not None:
                 enclosing = list(_enclosing(tree, line))
+                inside = (ast.unparse(node.test) for node in enclosing if isinstance(node, ast.If))
                 return Around(
-                    conditions=tuple(ast.unparse(node.test) for node in enclosing if isinstance(node, ast.If)),
+                    conditions=(*inside, *(f"not ({ast.unparse(test)})" for test in _left_by(enclosing, line))),
                     loops=tuple(node.lineno for node in enclosing if isinstance(node, (ast.For, ast.While))),
                     known=True,
                 )
@@ -44,15 +47,25 @@ def _parsed(text: str) -> ast.Module | None:
 
 
 def _enclosing(node: ast.AST, line: int) -> Iterator[ast.AST]:
-    """The statements around a line, outermost first. The line of a test or of a loop's head is not inside."""
+    """The branches, loops and functions around a line, outermost first; no line of a test or head is inside."""
     for child in ast.iter_child_nodes(node):
         end = getattr(child, "end_lineno", None)
         if end is None or not child.lineno <= line <= end:  # type: ignore[attr-defined]
             continue
         body = getattr(child, "body", None)
-        if isinstance(child, (ast.If, ast.For, ast.While)) and body:
+        if isinstance(child, (ast.If, ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef)) and body:
             inside = body[0].lineno <= line
             if inside:
                 yield child
         yield from _enclosing(child, line)
         return
+
+
+def _left_by(enclosing: Iterable[ast.AST], line: int) -> Iterator[ast.expr]:
+    """The tests of the rank above a line, in the bodies around it, that end the function or the loop's pass."""
+    for node in enclosing:
+        for statement in getattr(node, "body", ()):
+            if isinstance(statement, ast.If) and statement.end_lineno is not None and statement.end_lineno < line:
+                leaves = isinstance(statement.body[-1], (ast.Return, ast.Continue, ast.Break))
+                if leaves and about((), "rank", (ast.unparse(statement.test),)):
+                    yield statement.test

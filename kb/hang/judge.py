@@ -307,7 +307,8 @@ def _with_stacks(of_calls: Verdict, places: Mapping[str, _Stand], sources: Seque
     """Stacks say what the collectives cannot: what the odd rank does, and in which line."""
     lost = _lost(dumps, places)
     if of_calls.kind is Kind.TRANSPORT:
-        return of_calls
+        recorded = all(call.started is not None for call in dumps.calls if not call.done)
+        return replace(of_calls, sure=recorded or set(of_calls.waiting) <= places.keys())
     if lost is not None and set(lost.odd) & set(of_calls.odd):
         return lost
     if not of_calls.waiting and (told := _compared(places, dumps, sources)) is not None:

@@ -96,7 +96,8 @@ def _watched(source: Source) -> Iterator[Call | Reach]:
     seen = set[tuple[str, str]]()
     for match in _CAUGHT.finditer(source.text):
         who, number = _who(source.text, match), int(match["number"])
-        group = groups.get((who, number)) or next((g for (_, n), g in groups.items() if n == number), DEFAULT)
+        unnamed = DEFAULT if who == str(int(match["rank"])) else f"unnamed, {match['op']}"
+        group = groups.get((who, number)) or next((g for (_, n), g in groups.items() if n == number), unnamed)
         if (who, group) in seen or len(seen) > MOST:
             continue
         seen.add((who, group))

@@ -122,7 +122,8 @@ class Verdict:
     """``odd``: the ranks to look at; ``waiting``: those that wait for them, in ``op``.
 
     ``line`` is the deepest call of the odd rank that is not the communication itself; ``split`` is where its way leaves
-    theirs, ``instead`` where they went. ``wanted``: ranks whose evidence would decide.
+    theirs, ``instead`` where they went. ``wanted``: ranks whose evidence would decide. Not ``sure``: nothing
+    but the time-outs of the ranks shows it.
     """
 
     kind: Kind
@@ -134,4 +135,5 @@ class Verdict:
     split: Frame | None = None
     instead: Frame | None = None
     wanted: tuple[str, ...] = ()
+    sure: bool = True
     spans: tuple[Span, ...] = ()

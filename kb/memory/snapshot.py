@@ -1,4 +1,4 @@
-"""Memory snapshots of PyTorch → lines of text: what is reserved, and which code made the live tensors. Never raises.
+"""Memory snapshots of PyTorch → lines of text: what is reserved, and which code made the live tensors.
 
 `torch.cuda.memory._dump_snapshot` pickles segments of blocks, each with the frames that asked for it.
 """
@@ -7,38 +7,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from trainmedic.kb.memory.observed import TITLE, shown
-from trainmedic.kb.parse.pickles import PickleRefusedError, is_pickle, read
 
 _MOST_SITES = 30
 _INSIDE = ("/torch/", "torch/", "<frozen", "??")
 _LIVE = ("active_allocated", "active_pending_free", "active_awaiting_free")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """The lines; ``problem`` says why there are none."""
-
-    text: str = ""
-    problem: str = ""
-
-
-def read_snapshot(content: bytes) -> Snapshot | None:
-    """The snapshot in a pickle; None if the content is none."""
-    if not is_pickle(content):
-        return None
-    try:
-        value = read(content)
-        if not isinstance(value, dict) or not isinstance(value.get("segments"), list):
-            return None
-        return Snapshot(text="\n".join(_lines(value["segments"])) + "\n")
-    except PickleRefusedError as error:
-        return Snapshot(problem=str(error))
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return Snapshot(problem="it is damaged")
+def text_of(snapshot: dict[str, Any]) -> str:
+    """Raises AttributeError, KeyError, TypeError or ValueError for what is none."""
+    return "\n".join(_lines(snapshot["segments"])) + "\n"
 
 
 def _lines(segments: list[dict[str, Any]]) -> Iterator[str]:
@@ -70,10 +50,17 @@ def _lines(segments: list[dict[str, Any]]) -> Iterator[str]:
 
 def _site(frames: Any) -> str:
     """The innermost frame outside PyTorch, else the innermost one."""
-    named = [(str(frame["filename"]), int(frame["line"]), str(frame["name"])) for frame in frames]
+    named = [(_word(frame["filename"]), int(frame["line"]), _word(frame["name"])) for frame in frames]
     named = [frame for frame in named if frame[0].endswith(".py")] or named
     outside = [frame for frame in named if not any(inside in frame[0] for inside in _INSIDE)]
     if not named:
         return "code that was not recorded"
     path, line, name = (outside or named)[0]
     return f"{path}:{line} {name}"
+
+
+def _word(value: Any) -> str:
+    """A text. Anything else could be the size of the memory as text: a pickle may hold one list many times."""
+    if not isinstance(value, str):
+        raise TypeError
+    return value

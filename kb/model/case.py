@@ -43,9 +43,9 @@ Confidence = Literal["high", "medium", "low"]
 class Case:
     """One cause.
 
-    ``level`` is a `Level`: a case page, a known defect of a package, or a mechanism or an origin of one that stands
-    for itself where no case covers the incident. ``kind`` is ``fault``, or ``artefact`` where nothing is wrong with the
-    run. ``affected``/``fixed`` map package → version range / first fixed version.
+    ``level`` is a `Level`: a page of its own, a known defect of a package, or a mechanism or an origin of one that
+    stands for itself where no case covers the incident. ``kind`` is ``fault``, or ``artefact`` where nothing is wrong
+    with the run. ``affected``/``fixed`` map package → version range / first fixed version.
     ``symptoms`` holds how users word it, per language; ``signals`` the signal kinds it shows; ``settings`` the
     canonical settings involved, or the names in code that a known defect touches.
     ``sections`` maps language → section name (symptom, cause, fix, confirm) → Markdown.
@@ -54,7 +54,7 @@ class Case:
     id: str
     title: Text
     kind: str
-    family: str  # class of failure, see kb/cases/README.md
+    family: str  # class of failure, see kb/causes/README.md
     frameworks: tuple[str, ...]
     evidence: str
     reviewed: str  # the date
@@ -77,7 +77,9 @@ class Case:
     secondary: bool = False  # explains what is shown, not why: yields to any other plausible case
     status: str = "published"  # published | draft (drafts are never shown)
     level: Level = "case"
+    languages: tuple[str, ...] = ("en", "zh")  # in which it is written
 
     def section(self, name: str, language: str) -> str:
-        """One section's Markdown in ``language`` (English for anything but ``zh``)."""
-        return self.sections.get("zh" if language == "zh" else "en", {}).get(name, "")
+        """One section's Markdown in ``language`` (English for anything but ``zh``), or in the only one there is."""
+        wanted = "zh" if language == "zh" else "en"
+        return self.sections.get(wanted if wanted in self.languages else self.languages[0], {}).get(name, "")

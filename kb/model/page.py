@@ -28,14 +28,16 @@ class Page:
     """The text of a page and where its parts are.
 
     ``name`` is the path that messages show. ``lines`` maps a field of the front matter (``title``) and a section
-    (``en/Symptom``) to its line; ``body_line`` is the line after the front matter.
+    (``en/Symptom``) to its line; ``body_line`` is the line after the front matter. ``text`` begins after the first
+    ``before`` lines of the file, for the chapter of a check.
     """
 
     name: str
     text: str = ""
     body_line: int = 1
     lines: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    before: int = 0
 
     def problem(self, message: str, part: str = "") -> PageProblem:
-        """A problem at the line of ``part``, or at the first line."""
-        return PageProblem(self.name, self.lines.get(part, 1), message)
+        """A problem at the line of ``part``, or where the page (or the check) begins."""
+        return PageProblem(self.name, self.lines.get(part, self.lines.get("", 1)), message)

@@ -124,7 +124,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleFailure:
-    """A rule page that could not be loaded, or a rule that raised. The rest ran."""
+    """A check that could not be loaded, or a rule that raised. The rest ran."""
 
     rule_id: str
     message: str

@@ -1,1 +1,1 @@
-"""Pages of rules and cases: reading, rendering and checking them."""
+"""Pages of causes with their checks, of mechanisms and of defects: reading and rendering them."""

@@ -1,4 +1,4 @@
-"""Case pages: front matter and a body in English and Chinese → `kb.model.case.Case`. See kb/cases/README.md."""
+"""The page of a cause, but for its checks → `kb.model.case.Case`. See kb/causes/README.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from trainmedic.kb.model.case import Case, Question, Refutation
 from trainmedic.kb.model.page import Page, PageProblem
-from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, Kind, load, page_id, suggestion
+from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, Kind, PageError, chapters, load, page_id, suggestion
 from trainmedic.kb.pages.sections import documentation, sections
 
 HEADINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -19,10 +19,11 @@ HEADINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 """Heading on the page → section name, per language. "What does not help" is rendered from the refutations."""
-REQUIRED = ("id", "title", "kind", "family", "frameworks", "symptoms", "evidence", "reviewed", "sources")
+REQUIRED = ("id", "title", "family", "sources")
 OPTIONAL = (
-    *("algorithms", "stages", "model_families", "affected", "fixed", "signals", "settings"),
-    *("rules", "no_rule", "refutations", "ask", "related", "status", "secondary"),
+    *("kind", "frameworks", "algorithms", "stages", "model_families", "affected", "fixed", "signals", "settings"),
+    *("symptoms", "evidence", "reviewed", "refutations", "ask", "related", "status", "secondary"),
+    *("checks", "detected_by", "no_rule"),
 )
 STATUSES = ("published", "draft")
 READERS = ("author", "second reader")
@@ -54,20 +55,47 @@ def load_cases(paths: Iterable[Path] = (), builtin: Path = KNOWLEDGE) -> CaseSet
     )
 
 
+def is_cause(content: bytes) -> bool:
+    """Whether a page is of a cause: it has no origins, as a mechanism has."""
+    return b"\norigins:" not in content
+
+
+def page_fields(front: Field) -> Fields:
+    """The fields of a cause's page. Raises `PageError`."""
+    if earlier := {"severity", "rules"} & front.mapping().keys():
+        problem = f"{min(earlier)!r} is of the earlier format, which `trainmedic kb migrate FOLDER` rewrites"
+        raise front.error(problem)
+    return front.fields(REQUIRED, OPTIONAL)
+
+
 def read_case(path: Path, page: Page, front: Field) -> tuple[Case, Page]:
-    """One page's case, and the page with the lines of its sections. Raises `PageError`."""
-    fields = front.fields(REQUIRED, OPTIONAL)
+    """One page's case, and the page without its text, but with the lines of its sections. Raises `PageError`."""
+    fields = page_fields(front)
     reviewed, _, reader = fields.text("reviewed").partition(", ")
     if reader and reader not in READERS:
         raise fields["reviewed"].error(f"unknown reader {reader!r}{suggestion(reader, READERS)}")
-    texts, lines = documentation(page, sections(page, tuple(HEADINGS)), HEADINGS)
+    whole, of_checks = chapters(page)
+    texts, lines = documentation(page, sections(whole, tuple(HEADINGS)), HEADINGS)
+    checks = [Fields(item.mapping()) for item in fields.items("checks")]
+    ids = tuple(check["id"].text() for check in checks if "id" in check)
+    for name, chapter in of_checks.items():
+        if name not in ids:
+            problem = f"no check is called {name!r}{suggestion(name, ids)}"
+            raise PageError(PageProblem(page.name, chapter.body_line, problem))
+    if "symptoms" not in fields:  # what its checks say is all there is to see of it
+        for check in checks:
+            for language, found in texts.items() if "message" in check else ():
+                said = (check["message"].either().get(language), found.get("cause", ""))
+                found["cause"] = "\n\n".join(filter(None, said))
+    applies = [Fields(check.mapping("applies")) for check in checks]
     case = Case(
         id=page_id(fields, path),
-        title=fields["title"].both(),
-        kind=fields["kind"].choice(("fault", "artefact")),
+        title=fields["title"].either(),
+        languages=tuple(sorted(fields["title"].mapping())),
+        kind=fields.choice("kind", ("fault", "artefact"), "fault"),
         family=fields.text("family"),
-        frameworks=fields.texts("frameworks"),
-        evidence=fields.text("evidence"),
+        frameworks=fields.texts("frameworks") or tuple(dict.fromkeys(x for f in applies for x in f.texts("framework"))),
+        evidence=fields.text("evidence", "source-read"),
         reviewed=reviewed,
         reviewed_by=reader or READERS[0],
         sections=MappingProxyType({language: MappingProxyType(found) for language, found in texts.items()}),
@@ -79,8 +107,8 @@ def read_case(path: Path, page: Page, front: Field) -> tuple[Case, Page]:
         fixed=_versions(fields, "fixed"),
         signals=fields.texts("signals"),
         settings=fields.texts("settings"),
-        symptoms=symptom_lines(fields["symptoms"]),
-        rules=fields.texts("rules"),
+        symptoms=symptom_lines(fields["symptoms"]) if "symptoms" in fields else MappingProxyType({}),
+        rules=(*ids, *fields.texts("detected_by")),
         no_rule=fields.text("no_rule"),
         refutations=tuple(_refutation(item) for item in fields.items("refutations")),
         ask=tuple(_question(item) for item in fields.items("ask")),
@@ -88,10 +116,11 @@ def read_case(path: Path, page: Page, front: Field) -> tuple[Case, Page]:
         secondary=fields.choice("secondary", ("true", "false"), "false") == "true",
         status=fields.choice("status", STATUSES, "published"),
     )
-    return case, replace(page, lines=MappingProxyType({**page.lines, **lines}))
+    return case, replace(page, text="", lines=MappingProxyType({**page.lines, **lines}))
 
 
-CASES = Kind(folder=KNOWLEDGE / "cases", marker="evidence", read=read_case)
+CAUSES = KNOWLEDGE / "causes"
+CASES = Kind(name="cases", folder=CAUSES, is_one=is_cause, read=read_case)
 
 
 def _versions(fields: Fields, name: str) -> Mapping[str, str]:
@@ -100,15 +129,15 @@ def _versions(fields: Fields, name: str) -> Mapping[str, str]:
 
 def symptom_lines(field: Field) -> Mapping[str, tuple[str, ...]]:
     """The lines of each language."""
-    fields = field.fields(("en", "zh"))
+    fields = field.fields((), ("en", "zh"))
     return MappingProxyType({language: fields.texts(language) for language in ("en", "zh")})
 
 
 def _refutation(field: Field) -> Refutation:
     fields = field.fields(("claim", "why"))
-    return Refutation(claim=fields["claim"].both(), why=fields["why"].both())
+    return Refutation(claim=fields["claim"].either(), why=fields["why"].either())
 
 
 def _question(field: Field) -> Question:
     fields = field.fields(("fact", "ask", "why"))
-    return Question(fact=fields.text("fact"), ask=fields["ask"].both(), why=fields["why"].both())
+    return Question(fact=fields.text("fact"), ask=fields["ask"].either(), why=fields["why"].either())

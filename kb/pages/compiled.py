@@ -21,13 +21,14 @@ CACHE = "__pycache__"
 
 
 class CompiledPages:
-    """The cache of the pages below ``folder``. They are read with what is in ``code``, but for ``no_readers`` there."""
+    """The cache of what is read of the pages below ``folder`` under a name. They are read with what is in ``code``, but
+    for ``no_readers`` there."""
 
-    def __init__(self, folder: Path, code: Path, no_readers: Collection[str]) -> None:
+    def __init__(self, folder: Path, name: str, code: Path, no_readers: Collection[str]) -> None:
         self._folder = folder
         self._code = code
         self._no_readers = no_readers
-        self._path = folder / CACHE / f"pages.{sys.implementation.cache_tag}.pickle"
+        self._path = folder / CACHE / f"{name}.{sys.implementation.cache_tag}.pickle"
 
     @property
     def can_be_kept(self) -> bool:

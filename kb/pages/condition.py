@@ -18,9 +18,9 @@ def condition(field: Field, words: Vocabulary, text: str | None = None) -> Expre
 
 
 def template(field: Field, words: Vocabulary, has_check: bool) -> Template:
-    """The field's text in both languages, its placeholders compiled. Raises `PageError`."""
+    """The field's text, its placeholders compiled. Raises `PageError`."""
     try:
-        return compile_template(field.both(), words, has_check)
+        return compile_template(field.either(), words, has_check)
     except PageError:
         raise
     except InvalidPage as error:

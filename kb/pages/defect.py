@@ -58,7 +58,7 @@ def load_defects(
     folders = tuple(folders)
     if builtin is not None or words is not None:
         return _read(folders, packages, words, _read((builtin or DEFECTS,), packages, words))
-    compiled = CompiledPages(DEFECTS, KNOWLEDGE, NO_READERS)
+    compiled = CompiledPages(DEFECTS, "defects", KNOWLEDGE, NO_READERS)
     own: DefectSet | None = compiled.load()
     if own is None and not compiled.can_be_kept:
         return _read(folders, packages, first=_read((DEFECTS,), packages))

@@ -23,10 +23,10 @@ from trainmedic.kb.engine.mechanism import (
 )
 from trainmedic.kb.engine.vocabulary import Vocabulary, vocabulary
 from trainmedic.kb.model.page import Page
-from trainmedic.kb.pages.body import Example, example_of
-from trainmedic.kb.pages.case import CaseSet, symptom_lines
+from trainmedic.kb.pages.case import CaseSet, is_cause, symptom_lines
 from trainmedic.kb.pages.condition import condition, signal_kinds
-from trainmedic.kb.pages.page import KNOWLEDGE, Field, Kind, is_page_id, load, page_id
+from trainmedic.kb.pages.examples import Example, example_of
+from trainmedic.kb.pages.page import KNOWLEDGE, Field, Kind, load, one_id, page_id
 from trainmedic.kb.pages.sections import Section, documentation, sections
 
 HEADINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -76,7 +76,12 @@ def read_mechanism(path: Path, page: Page, front: Field, words: Vocabulary | Non
     return mechanism, replace(page, lines=MappingProxyType({**page.lines, **lines}))
 
 
-MECHANISMS = Kind(folder=KNOWLEDGE / "mechanisms", marker="origins", read=read_mechanism)
+MECHANISMS = Kind(
+    name="mechanisms",
+    folder=KNOWLEDGE / "mechanisms",
+    is_one=lambda content: not is_cause(content),
+    read=read_mechanism,
+)
 
 
 def with_mechanisms(cases: CaseSet, mechanisms: MechanismSet) -> CaseSet:
@@ -98,7 +103,9 @@ def body(page: Page) -> list[Section]:
 def examples(page: Page) -> tuple[tuple[Example, str], ...]:
     """The examples with the origin that each names (empty: none). Raises `PageError`."""
     return tuple(
-        (example_of(page, section), _named_origin(section)) for section in body(page) if section.chapter in EXAMPLES
+        (example_of(page, section, section.chapter, section.heading), _named_origin(section))
+        for section in body(page)
+        if section.chapter in EXAMPLES
     )
 
 
@@ -120,9 +127,7 @@ def _origins(field: Field, words: Vocabulary) -> tuple[Origin, ...]:
     origins: dict[str, Origin] = {}
     for item in field.items():
         fields = item.fields(("id", "title", "fix"), ("when", "common", "cases", "rules"))
-        name = fields.text("id")
-        if not is_page_id(name):
-            raise fields["id"].error(f"{name!r} must be lower-case words joined by '-'")
+        name = one_id(fields["id"])
         if name in origins:
             raise fields["id"].error(f"the origin {name!r} occurs twice")
         origins[name] = Origin(

@@ -1,14 +1,15 @@
-"""What rule pages and case pages share: front matter with positions, discovery, and one kind of error.
+"""What all pages share: front matter with positions, discovery, and one kind of error.
 
-A kind of page is a `Kind`: a folder under `kb`, a field that only this kind has, and a function that turns a page's
-fields into a value. Scalars are read as the text on the page (YAML would turn ``no`` into False and a date into an
-object); a field that wants a number or a boolean says so (`Field.typed`).
+A `Kind` is what is read of the pages in a folder under `kb`: the cases of `kb/causes`, their checks, the mechanisms.
+Scalars are read as the text on the page (YAML would turn ``no`` into False and a date into an object); a field that
+wants a number or a boolean says so (`Field.typed`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 
 KNOWLEDGE = Path(__file__).parent.parent
 SAYS = ("maintainer", "reporter", "source", "reproduction", "docs")
+LANGUAGES = frozenset(("en", "zh"))
 MOST_LISTED = 30
+CHECK = "Check "
+"""How the heading of a check's chapter begins."""
 _FENCE = "---"
 
 
@@ -168,6 +172,14 @@ class Field:
             raise self.error("must be a text in both languages: {en: ..., zh: ...}")
         return Text(en=fields["en"].text(), zh=fields["zh"].text())
 
+    def either(self) -> Text:
+        """A text in both languages; what is written in one alone is shown in the other too."""
+        fields = self.mapping()
+        if not fields or not LANGUAGES.issuperset(fields):
+            raise self.error("must be a text in one language or both: {en: ..., zh: ...}")
+        texts = {language: field.text() for language, field in fields.items()}
+        return Text(en=texts.get("en") or texts["zh"], zh=texts.get("zh") or texts["en"])
+
     def reference(self) -> Reference:
         fields = self.fields(("url", "says"), ("note",))
         note = fields["note"].text(empty=True) if "note" in fields else ""
@@ -248,25 +260,26 @@ Read = TypeVar("Read", bound=Entry)
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[Read]):
-    """A kind of page. ``read`` gets a page's path, the page and its front matter, and may raise `PageError`.
+    """``read`` gets a page's path, the page and its front matter, and may raise `PageError`.
 
-    ``marker`` is a required field that no other kind has. It tells the kinds apart in a folder that holds several.
+    A folder of a team may hold all kinds of pages: ``is_one`` tells them apart by their bytes. ``unread`` are fields
+    that ``read`` does not look at; they are not parsed.
     """
 
+    name: str
     folder: Path
-    marker: str
+    is_one: Callable[[bytes], bool]
     read: Callable[[Path, Page, Field], tuple[Read, Page]]
+    unread: tuple[str, ...] = ()
 
 
-MARKERS = ("severity", "evidence", "origins")
-"""The markers of all kinds."""
-NO_READERS = frozenset(("cases", "defects", "mechanisms", "rules", "store", "threads"))
+NO_READERS = frozenset(("causes", "defects", "mechanisms", "store", "threads"))
 """The folders of `KNOWLEDGE` without code or data that pages are read with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded(Generic[Read]):
-    """The entries of all pages that loaded, by id; ``version`` changes with every page and every rule module."""
+    """The entries of all pages that loaded, by id; ``version`` changes with every page and every module of a check."""
 
     entries: Mapping[str, Read]
     pages: Mapping[str, Page]
@@ -277,23 +290,24 @@ class Loaded(Generic[Read]):
 def load(
     kind: Kind[Read],
     folders: Iterable[Path] = (),
-    leave_out: Callable[[bytes], bool] | None = None,
+    narrow: Callable[[bytes], bytes] | None = None,
     builtin: Path = KNOWLEDGE,
 ) -> Loaded[Read]:
     """Load the built-in pages of a kind, then those of further folders (or single files).
 
-    A page that breaks its format, an id that occurs twice and an absent folder become problems. ``leave_out`` decides
-    by a built-in page's bytes that it is not needed, where they are not compiled (`kb.pages.compiled`) and cannot be.
+    A page that breaks its format, an id that occurs twice and an absent folder become problems. ``narrow`` gives what
+    is needed of a built-in page's bytes (empty: nothing), where they are not compiled (`kb.pages.compiled`) and cannot
+    be.
     ``builtin`` has the built-in pages, each kind in its folder.
     """
     roots = tuple(folders)
     own = builtin / kind.folder.name
-    compiled = CompiledPages(own, KNOWLEDGE, NO_READERS) if builtin == KNOWLEDGE else None
+    compiled = CompiledPages(own, kind.name, KNOWLEDGE, NO_READERS) if builtin == KNOWLEDGE else None
     loaded: Loaded[Read] | None = compiled.load() if compiled else None
     if loaded is None:
         keeps = compiled is not None and compiled.can_be_kept
         above = f"{KNOWLEDGE.name}/{own.name}"
-        loaded = _read(kind, (own,), None if keeps else leave_out, above=above)
+        loaded = _read(kind, (own,), None if keeps else narrow, above=above)
         if compiled is not None and keeps and not loaded.problems:
             compiled.keep(loaded)
     return _read(kind, roots, first=loaded) if roots else loaded
@@ -302,7 +316,7 @@ def load(
 def _read(
     kind: Kind[Read],
     roots: Iterable[Path],
-    leave_out: Callable[[bytes], bool] | None = None,
+    narrow: Callable[[bytes], bytes] | None = None,
     first: Loaded[Read] | None = None,
     above: str = "",
 ) -> Loaded[Read]:
@@ -315,24 +329,24 @@ def _read(
     entries = dict(first.entries) if first is not None else {}
     pages = dict(first.pages) if first is not None else {}
     problems = list(first.problems) if first is not None else []
-    digest = hashlib.sha256(first.version.encode() if first is not None else _shared(kind))
+    digest = hashlib.sha256(first.version.encode() if first is not None else _checks())
     unchanged = digest.digest()
-    others = [f"\n{marker}:".encode() for marker in MARKERS if marker != kind.marker]
     for root in roots:
         if not root.exists():
             problems.append(PageProblem(str(root), 1, "no such folder"))
+        for module in sorted(root.rglob("*.py")) if first is not None else ():
+            digest.update(module.read_bytes())
         for path, name in discover(root, above):
             try:
                 content = path.read_bytes()
-                if f"\n{kind.marker}:".encode() not in content and any(other in content for other in others):
+                if not kind.is_one(content):
                     continue
-                module = path.with_suffix(".py")
                 # A single page is known by its name: the same page elsewhere is the same knowledge.
                 known_as = name if root.is_dir() else root.name
-                digest.update(known_as.encode() + b"\0" + content + (module.read_bytes() if module.is_file() else b""))
-                if leave_out is not None and leave_out(content):
+                digest.update(known_as.encode() + b"\0" + content)
+                if narrow is not None and not (content := narrow(content)):
                     continue
-                entry, page = kind.read(path, *read_page(content.decode(), name))
+                entry, page = kind.read(path, *read_page(without(content.decode(), kind.unread), name))
                 if entry.id in entries:
                     raise PageError(page.problem(f"id {entry.id!r} is taken by {pages[entry.id].name}", "id"))
                 entries[entry.id], pages[entry.id] = entry, page
@@ -349,8 +363,32 @@ def _read(
     )
 
 
-def _shared(kind: Kind[Read]) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted((kind.folder / "shared").glob("*.py")))
+def without(text: str, fields: Collection[str]) -> str:
+    """The page with these fields of its front matter left blank."""
+    end = text.find(f"\n{_FENCE}\n") + 1
+    block = rf"^(?:{'|'.join(fields)}):.*\n(?:[ -].*\n|\n)*"
+    front = re.sub(block, lambda found: "\n" * found[0].count("\n"), text[:end], flags=re.M) if fields else text[:end]
+    return front + text[end:]
+
+
+def _checks() -> bytes:
+    return b"".join(path.read_bytes() for path in sorted((KNOWLEDGE / "checks").glob("*.py")))
+
+
+def chapters(page: Page) -> tuple[Page, Mapping[str, Page]]:
+    """The page without the chapters of its checks, and these chapters by the ids of the checks. Their bodies are not
+    looked at: a line that begins such a chapter is never a line of an example."""
+    opening = f"\n## {CHECK}"
+    whole, *texts = page.text.split(opening)
+    line = whole.count("\n") + 1  # before the chapter
+    found: dict[str, Page] = {}
+    for text in texts:
+        name = text.partition("\n")[0].strip()
+        if name in found:
+            raise PageError(PageProblem(page.name, line + 1, f"two chapters for the check {name!r}"))
+        found[name] = Page(name=page.name, text=opening[1:] + text, body_line=line + 1, before=line)
+        line += text.count("\n") + 1
+    return (replace(page, text=whole) if texts else page), found
 
 
 def discover(root: Path, above: str = "") -> Iterator[tuple[Path, str]]:
@@ -368,6 +406,13 @@ def discover(root: Path, above: str = "") -> Iterator[tuple[Path, str]]:
 def is_page_id(word: str) -> bool:
     """Whether a word consists of lower-case words joined by ``-``."""
     return all(part.isascii() and part.isalnum() and part == part.lower() for part in word.split("-"))
+
+
+def one_id(field: Field) -> str:
+    word = field.text()
+    if not is_page_id(word):
+        raise field.error(f"{word!r} must be lower-case words joined by '-'")
+    return word
 
 
 def page_id(fields: Fields, path: Path) -> str:

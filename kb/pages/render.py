@@ -9,21 +9,19 @@ from trainmedic.kb.engine.rule import Rule
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Reference
-from trainmedic.kb.pages.body import SECTIONS, read_body
+from trainmedic.kb.pages.examples import examples_of
 
 messages = load_messages("trainmedic.kb.pages")
 
 
 def render_rule(rule: Rule, language: str = "en") -> str:
-    """The rule's page, English for any language but ``zh``. Raises `PageError` if its body breaks the format."""
+    """A check as a page, English for any language but ``zh``. Raises `PageError` if its chapter breaks the format."""
     language = "zh" if language == "zh" else "en"
-    body = read_body(rule)
     parts = [f"# {rule.title.get(language)}", f"`{rule.id}` · {rule.severity.value} · {rule.status}"]
-    for heading in SECTIONS[language]:
-        text = body.sections.get(language, {}).get(heading, "")
-        parts += [f"## {heading}", text] if text else []
+    parts.append(rule.message.source.get(language))
+    parts += [] if rule.note is None else [rule.note.get(language)]
     parts += [_heading("when", language), f"```\n{rule.when or messages('module', language)}\n```"]
-    example = next((example for example in body.examples if example.kind == "Fires"), None)
+    example = next((example for example in examples_of(rule) if example.kind == "Fires"), None)
     if example is not None:
         parts += [_heading("fires", language), example.sentence]
         for attachment in example.attachments:

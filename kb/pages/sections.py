@@ -37,8 +37,9 @@ class Section:
 def sections(page: Page, chapters: Collection[str]) -> Iterator[Section]:
     """The sections in order. Raises `PageError` for an unknown chapter, a fence left open, and text in no section."""
     lines = page.text.split("\n")
+    first = page.before + 1  # the line of the file that is lines[0]
     chapter = heading = ""
-    start = at = page.body_line - 1
+    start = at = page.body_line - first
     prose: list[str] = []
     fences: list[Fence] = []
     while at <= len(lines):
@@ -47,16 +48,16 @@ def sections(page: Page, chapters: Collection[str]) -> Iterator[Section]:
         if mark:
             end = _closing(lines, at, mark)
             if end is None:
-                raise PageError(PageProblem(page.name, at + 1, "this fenced block is never closed"))
+                raise PageError(PageProblem(page.name, at + first, "this fenced block is never closed"))
             content = "".join(f"{inside}\n" for inside in lines[at + 1 : end])
-            fences.append(Fence(line.strip()[len(mark) :].strip(), content, at + 1))
+            fences.append(Fence(line.strip()[len(mark) :].strip(), content, at + first))
             at = end
         elif line.startswith(("## ", "### ")):
             if heading:
                 text = "\n".join(lines[start + 1 : at]).strip()
-                yield Section(chapter, heading, start + 1, text, tuple(prose), tuple(fences))
+                yield Section(chapter, heading, start + first, text, tuple(prose), tuple(fences))
             elif any(prose) or fences:
-                raise PageError(PageProblem(page.name, start + 1, "text outside any section"))
+                raise PageError(PageProblem(page.name, start + first, "text outside any section"))
             start, prose, fences = at, [], []
             level, _, title = line.partition(" ")
             if level == "###":
@@ -65,7 +66,7 @@ def sections(page: Page, chapters: Collection[str]) -> Iterator[Section]:
                 chapter, heading = title.strip(), ""
                 if chapter and chapter not in chapters:
                     problem = f"unknown chapter {chapter!r}{suggestion(chapter, chapters)}"
-                    raise PageError(PageProblem(page.name, at + 1, problem))
+                    raise PageError(PageProblem(page.name, at + first, problem))
         else:
             prose.append(line.strip())
         at += 1

@@ -1,13 +1,15 @@
 """What a pickle holds, without unpickling.
 
-The opcodes are read one by one and only build dictionaries, lists, tuples, text, numbers, truth values and None. An
-opcode that names, imports or calls anything ends the reading: no object of the file ever comes to life. Protocols 2 to
-5 are read, without the opcodes of older ones.
+The opcodes are read one by one and only build dictionaries, lists, tuples, text, numbers, truth values and None. No
+object of the file ever comes to life: what names, imports or calls anything ends the reading, or, where objects are
+asked for, becomes a note of the name and what it would be given. Protocols 2 to 5 are read, without the opcodes of
+older ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from struct import error as CutOff
 from struct import unpack_from
 from typing import Any
@@ -22,20 +24,29 @@ class PickleRefusedError(Exception):
     """The bytes are no pickle of plain values; the text says what is wrong."""
 
 
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """An object that was not made: what the file calls, with which arguments, and the attributes it would be given."""
+
+    name: str
+    arguments: Any = ()
+    state: Any = None
+
+
 def is_pickle(content: bytes) -> bool:
     """Whether the bytes begin as a pickle of protocol 2 or later."""
     return len(content) > 2 and content[0] == 0x80 and content[1] in range(2, 6)
 
 
-def read(content: bytes) -> Any:
-    """The plain value. One list may stand in many places, as in the file: bound what is made of it.
+def read(content: bytes, *, objects: bool = False) -> Any:
+    """The plain value, with ``objects`` as `Opaque` in it if they are asked for, else refused.
 
-    Raises PickleRefusedError.
+    One list may stand in many places, as in the file: bound what is made of it. Raises PickleRefusedError.
     """
     if len(content) > MOST_BYTES:
         raise PickleRefusedError("it is too long")
     try:
-        return _Reader(content).value()
+        return _Reader(content, {**_STEPS, **_OBJECTS} if objects else _STEPS).value()
     except (ValueError, LookupError, TypeError, CutOff) as error:
         raise PickleRefusedError("it is cut off or damaged") from error
 
@@ -43,15 +54,15 @@ def read(content: bytes) -> Any:
 class _Reader:
     """The place in the bytes, and what was built up to it."""
 
-    __slots__ = ("at", "content", "memo", "stack")
+    __slots__ = ("at", "content", "memo", "stack", "steps")
 
-    def __init__(self, content: bytes) -> None:
-        self.content, self.at = content, 0
+    def __init__(self, content: bytes, steps: Mapping[int, _Step]) -> None:
+        self.content, self.at, self.steps = content, 0, steps
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
 
     def value(self) -> Any:
-        content, steps = self.content, _STEPS
+        content, steps = self.content, self.steps
         for _ in range(MOST_OPCODES):
             code = content[self.at]
             self.at += 1
@@ -90,15 +101,37 @@ class _Reader:
         return items
 
     def extend(self, items: list[Any]) -> None:
-        """Items into the list below."""
-        list.extend(self.stack[-1], items)
+        """Items into the list below; what an object is given is not kept."""
+        if not isinstance(self.stack[-1], Opaque):
+            list.extend(self.stack[-1], items)
 
     def fill(self, items: list[Any]) -> None:
-        """Keys and values into the dictionary below."""
+        """Keys and values into the dictionary below; what an object is given is not kept."""
+        if isinstance(self.stack[-1], Opaque):
+            return
         keys = items[::2]
         if not all(isinstance(key, (str, int)) for key in keys):
             raise PickleRefusedError("it has keys that are no text")
         dict.update(self.stack[-1], zip(keys, items[1::2], strict=True))
+
+    def line(self) -> str:
+        end = self.content.index(b"\n", self.at)
+        found = self.content[self.at : end].decode()
+        self.at = end + 1
+        return found
+
+    def named(self, module: Any, name: Any) -> None:
+        if not isinstance(module, str) or not isinstance(name, str):
+            raise PickleRefusedError("it is damaged")
+        self.stack.append(Opaque(f"{module}.{name}"))
+
+    def called(self) -> None:
+        arguments, of = self.stack.pop(), self.stack.pop()
+        self.stack.append(Opaque(of.name if isinstance(of, Opaque) else "", arguments))
+
+    def built(self) -> None:
+        state, of = self.stack.pop(), self.stack.pop()
+        self.stack.append(Opaque(of.name, of.arguments, state) if isinstance(of, Opaque) else Opaque("", (), state))
 
     def tuple_of(self, size: int) -> None:
         if len(self.stack) < size:
@@ -140,3 +173,16 @@ _STEPS: Mapping[int, _Step] = {
     0x95: lambda r: r.taken(8),
 }
 """What is done for each opcode of plain values."""
+_OBJECTS: Mapping[int, _Step] = {
+    ord("c"): lambda r: r.named(r.line(), r.line()),
+    0x93: lambda r: r.named(r.stack.pop(-2), r.stack.pop()),
+    ord("R"): _Reader.called,
+    0x81: _Reader.called,
+    ord("b"): _Reader.built,
+    ord("B"): lambda r: r.stack.append(r.taken(r.number("<I", 4))),
+    ord("C"): lambda r: r.stack.append(r.taken(r.number("<B", 1))),
+    0x8F: lambda r: r.stack.append([]),
+    0x90: lambda r: r.extend(r.popped()),
+    0x91: lambda r: r.stack.append(r.popped()),
+}
+"""What is done for opcodes of objects, bytes and sets."""

@@ -18,6 +18,9 @@ _TABLE = "parse/data/run_folder.toml"
 _FAILED = regex(
     rb"Traceback \(most recent|\b[A-Z]\w{2,60}(?:Error|Exception)\b|(?i:\bsignal \d|out of memory|watchdog)"
 )
+_TRAINS = regex(r"\.backward\(|Trainer\(")
+_ATTEMPT = regex(r"[-_.]?(?<![a-z])(?i:attempt|try|previous|prev|old|failed|bak)[-_.]?[0-9]*(?![a-z])|[-_.]?[0-9]{4,}")
+"""What tells the logs of jobs and attempts apart. Short numbers are mostly those of nodes and workers."""
 _MOST_RANKS = 4
 _WANDB_KEY = regex(r"^(?P<key>[\w./-]+):[ \t]*$")
 _WANDB_PART = regex(r"^  (?P<part>desc|sort|value):(?P<rest>.*)$")
@@ -63,9 +66,20 @@ def chosen(entries: Iterable[Entry]) -> tuple[tuple[Role, Entry], ...]:
     found: list[tuple[Role, Entry]] = []
     for role in roles():
         mine = sorted((entry for each, entry in known if each is role), key=lambda e: (-e.modified, e.path))
+        if role.name == "program":  # deeper ones are packages and copies
+            mine = [entry for entry in mine if "/" not in entry.path]
+        mine = _last_attempts(mine) if role.name == "log" else mine
         together = [entry for entry in mine if _above(entry, role.within) == _above(mine[0], role.within)]
         found += [(role, entry) for entry in together[: role.most]]
     return tuple(found)
+
+
+def _last_attempts(logs: Iterable[Entry]) -> list[Entry]:
+    """Of logs that differ by the number of a job or an attempt the first, which is the newest."""
+    kept: dict[str, Entry] = {}
+    for entry in logs:
+        kept.setdefault(_ATTEMPT.sub("", entry.path), entry)
+    return list(kept.values())
 
 
 def _above(entry: Entry, levels: int) -> tuple[str, ...]:
@@ -89,6 +103,12 @@ def _of_newest_run(known: list[tuple[Role, Entry]], depth: int) -> list[tuple[Ro
             taken |= competing
             kept += _of_newest_run(inside, depth + 1)
     return kept
+
+
+def training_program(texts: Mapping[str, str]) -> str:
+    """Of the scripts in a run's folder by name, the one that trains; empty if several could be it."""
+    found = [name for name, text in texts.items() if _TRAINS.search(text)]
+    return found[0] if len(found) == 1 else ""
 
 
 def telling_ranks(tails: Mapping[str, bytes]) -> tuple[str, ...]:
@@ -169,7 +189,17 @@ def missing_kinds(roles_read: Iterable[str]) -> tuple[str, ...]:
 
 _NEEDED: Mapping[str, Sequence[str]] = {
     "command": ("command", "script", "tracked_command", "hydra"),
-    "config": ("config", "resolved", "hydra", "arguments", "tracked_config", "command", "script", "tracked_command"),
+    "config": (
+        "config",
+        "program",
+        "resolved",
+        "hydra",
+        "arguments",
+        "tracked_config",
+        "command",
+        "script",
+        "tracked_command",
+    ),
     "log": ("log", "rank", "rank_error", "tracked_output", "history", "state"),
     "versions": ("installed", "packages", "tracked_packages"),
 }

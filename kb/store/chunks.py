@@ -37,7 +37,7 @@ class Chunk:
 def chunks(
     cases: Iterable[Case], rules: RuleSet, glossary: Glossary, ids: Callable[[str], Iterable[str]] | None = None
 ) -> tuple[Chunk, ...]:
-    """The chunks of all published causes and of all rules that name a case, in the order of their ids.
+    """The chunks of all published causes and of all rules with a title of their own, in the order of their ids.
 
     ``ids`` is the glossary's, if they are needed again.
     """
@@ -49,11 +49,11 @@ def chunks(
         return f"{gist}. {text}" if gist else text
 
     published = sorted((case for case in cases if case.status == "published"), key=lambda case: case.id)
-    known = {case.id for case in published}
+    known = {case.id: case for case in published}
     pieces = [chunk for case in published for chunk in OF_LEVEL.get(case.level, of_case)(case, embed)]
     for rule in sorted(rules.rules, key=lambda rule: rule.id):
-        rule_cases = tuple(case for case in rule.cases if case in known and case != rule.id)
-        if rule_cases:
+        rule_cases = tuple(case for case in rule.cases if case in known)
+        if rule_cases and rule.title != known[rule_cases[0]].title:  # a page of one check has its title
             pieces.append(of_rule(rule, rule_cases, embed))
     return tuple(pieces)
 
@@ -79,7 +79,7 @@ def of_case(case: Case, embed: Embed) -> Sequence[Chunk]:
         text = case.section(name, language)
         return f"{case.title.get(language)}\n{text[:MAX_SECTION]}" if text else ""
 
-    for language in LANGUAGES:
+    for language in case.languages:
         add("title", language, case.title.get(language))
         for symptom in case.symptoms.get(language, ()):
             add("symptom", language, symptom)

@@ -28,6 +28,7 @@ TOLERATED = frozenset(
 TROUBLED = 0.4
 """The least probability of a first cause for which a paste without any failure is not called healthy, nor a question
 in few words of our field one of another."""
+LOGGED_ROWS = 8
 CERTAIN = 0.55
 """The least weight (`finding_weight`) of a fired finding that decides by itself."""
 LIKELY = 0.3
@@ -257,7 +258,9 @@ def _healthy(context: Context) -> bool:
     reassured = context.healthy_log and intent.asks_if_normal
     if intent.says_failed and not reassured:
         return False
-    logged = any(row.style != "user" for row in evidence.rows)
+    # A few numbers may be somebody's words; many with their steps are a log, whoever wrote its loop.
+    own = sum(row.step is not None and row.span.attachment is not None for row in evidence.rows)
+    logged = any(row.style != "user" for row in evidence.rows) or own >= LOGGED_ROWS
     if not (logged or evidence.run.options) or evidence.tracebacks:
         return False
     if not logged and (evidence.run.partial or (intent.width >= TELLING and not intent.asks_if_normal)):

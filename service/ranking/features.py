@@ -261,6 +261,8 @@ def features(candidate: Candidate, context: Context) -> Mapping[str, float]:
     }
     if (defect := context.defects.get(case.id)) is not None and defect.value is not None:
         values["holds" if defect.value else "fails"] = 1.0
+    if (shown := _shown(case, mine, context)) > 0.0:
+        values |= {"support": 2.0 * shown, "holds": shown, "message": shown}
     for name, fact, known in (
         ("framework", run.framework, case.frameworks),
         ("algorithm", run.algorithm, case.algorithms),
@@ -275,6 +277,14 @@ def features(candidate: Candidate, context: Context) -> Mapping[str, float]:
     if run.model is not None and run.model_family is None and case.model_families:
         values["family_clash"] = 1.0  # a model of no family we know is none of those named
     return MappingProxyType({name: values[name] for name in NAMES})
+
+
+def _shown(case: Case, findings: Sequence[Finding], context: Context) -> float:
+    """How far a check that is its own cause shows it: no mechanism speaks for it, what it found does."""
+    if context.placed(case.id):
+        return 0.0
+    own = [f for f in findings if f.rule_id == case.id and f.status is Status.FIRED and f.severity is not Severity.INFO]
+    return max((finding_weight(finding, context) for finding in own), default=0.0)
 
 
 def findings_of(case: Case, report: Report) -> tuple[Finding, ...]:

@@ -19,7 +19,7 @@ from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
-from trainmedic.kb.model.report import Missing
+from trainmedic.kb.model.report import Missing, Text
 from trainmedic.service.ranking.features import LOGS, Context
 from trainmedic.service.ranking.inference import Cause, Differential
 
@@ -31,6 +31,9 @@ LEAST_GAIN = 0.05
 """Bits below which a fact is not worth a question."""
 DECISIVE = 1.0
 """Bits of the stacks that are missing beside those that were sent: they tell the mechanisms of a hang apart."""
+FIRST = 8.0
+"""Bits of the stacks of a hang of which none was sent: without them each cause of a hang looks like the others."""
+_WHO_WAITS = Text(en="Which rank the others wait for", zh="其他 rank 在等哪个 rank")
 PREDICTED, BACKGROUND = 0.9, 0.3
 """How likely a fact is as a cause predicts it: under this cause, and under any other."""
 NOTHING_LIKELY = 0.05
@@ -81,10 +84,20 @@ def next_questions(differential: Differential, context: Context) -> tuple[Missin
             gain = max(gain, LEAST_GAIN)
         if gain >= LEAST_GAIN and gain > gains.get(fact, (0.0,))[0]:
             gains[fact] = (gain, _generic(fact))
+    if context.symptoms & {"hang", "nccl_timeout"} and not context.facts.dumps.threads and not _ranks_told(context):
+        of_ranks = {fact: item for fact, (_, item) in gains.items() if fact.startswith("stacks:")}
+        of_ranks = of_ranks or {"stacks:*": asked("stacks:*", _WHO_WAITS)}
+        gains.update((fact, (FIRST, item)) for fact, item in of_ranks.items())
     if not evidence.run.options:
         gains = {fact: item for fact, item in gains.items() if not fact.startswith(("setting:", "option:"))}
     ordered = sorted(gains.items(), key=lambda item: (-round(item[1][0], 9), item[0]))
     return tuple(question for _, (_, question) in ordered[:MAX_QUESTIONS])
+
+
+def _ranks_told(context: Context) -> bool:
+    """Whether something else than stacks shows what holds the ranks apart."""
+    verdict = context.facts.verdict
+    return verdict is not None and verdict.sure and not verdict.wanted
 
 
 def deciding_facts(cause: Cause, differential: Differential, context: Context) -> tuple[Missing, ...]:

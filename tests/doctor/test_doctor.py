@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -22,8 +21,9 @@ from tests.incidents import KTO_SINGLE
 from trainmedic.kb.errors import InvalidRequest, NotFound
 from trainmedic.ui.cli import main
 from trainmedic.ui.doctor import target
-from trainmedic.ui.doctor.bundle import MANIFEST, read_bundle
-from trainmedic.ui.doctor.collect import Collected, collect
+from trainmedic.ui.doctor.answering import checked
+from trainmedic.ui.doctor.bundle import MANIFEST
+from trainmedic.ui.doctor.collect import Collected, collect, with_stacks
 from trainmedic.ui.doctor.processes import process
 from trainmedic.ui.doctor.reading import WHOLE, Reading
 from trainmedic.ui.doctor.target import target_of
@@ -299,31 +299,27 @@ def test_a_bundle_holds_what_was_found_without_secrets_and_can_be_asked_about(
     (folder / "nohup.out").write_bytes(os.urandom(5000))
     archive = tmp_path / "out.zip"
     main(["doctor", "--quick", str(folder), "--bundle", str(archive)])
-    content = archive.read_bytes()
-    files = {file.name: file.content for file in read_bundle(content)}
+    with zipfile.ZipFile(archive) as bundle:
+        files = {name: bundle.read(name) for name in bundle.namelist()}
+    assert MANIFEST in files
     assert {"sft.sh", "train.log"} <= files.keys()
     assert "nohup.out" not in files
     assert files["sft.sh"] == KTO_SINGLE.encode()
-    assert TOKEN.encode() not in b"".join(map(bytes, files.values()))  # type: ignore[arg-type]
+    assert TOKEN.encode() not in b"".join(files.values())
     capsys.readouterr()
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(knowledge_folder))
-    assert main(["ask", "--bundle", str(archive)]) == 0
+    assert main(["ask", "-f", str(archive)]) == 0
     assert "--vanilla_loss" in capsys.readouterr().out
+    main(["check", "--format", "json", str(archive)])
+    of_archive = json.loads(capsys.readouterr().out)["findings"]
+    of_folder = checked("", collect(target_of(str(folder))).attachments, "en").findings
+    assert {each["rule_id"] for each in of_archive} == {each.rule_id for each in of_folder} != set()
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"x" * 100])
-def test_what_is_no_bundle_is_refused(content: bytes) -> None:
-    with pytest.raises(InvalidRequest, match="no bundle"):
-        read_bundle(content)
-
-
-def test_an_archive_of_somebody_else_is_no_bundle(tmp_path: Path) -> None:
-    for manifest in ("{}", "[]", "no JSON"):
-        stream = io.BytesIO()
-        with zipfile.ZipFile(stream, "w") as archive:
-            archive.writestr(MANIFEST, manifest)
-        with pytest.raises(InvalidRequest):
-            read_bundle(stream.getvalue())
+def test_stacks_are_taken_of_a_process_that_is_named_and_of_no_other(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run", RUNS["trainer"])
+    with pytest.raises(NotFound, match="no process"):
+        with_stacks(collect(target_of(str(folder))))
 
 
 def test_the_page_for_agents_is_described_field_by_field() -> None:

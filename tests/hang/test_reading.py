@@ -7,9 +7,9 @@ import pickle
 from pathlib import Path
 
 from tests.every_case import every_case
+from trainmedic.kb.hang.guards import around
 from trainmedic.kb.hang.judge import judge, read
 from trainmedic.kb.hang.model import Kind, Verdict
-from trainmedic.kb.hang.pickled import read as unpickle
 from trainmedic.kb.hang.table import table
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.parse.pipeline import parse
@@ -151,11 +151,8 @@ for _ in range(12):
     ],
 )
 def test_a_pickle_that_is_no_dump_is_refused_and_never_run(content: bytes, tmp_path: Path) -> None:
-    found = unpickle(content)
-    assert found is not None
-    assert found.problem
-    assert not Path("ran").exists()
     evidence = parse("", [Attachment(name="nccl_trace_rank_0", content=content)])
+    assert not Path("ran").exists()
     assert [problem.code for problem in evidence.receipt.problems] == ["binary"]
 
 
@@ -208,3 +205,35 @@ def test_the_table_shows_ranks_by_collectives() -> None:
         "2    | not reached",
         "3    | ALLREDUCE 1 waits",
     ]
+
+
+LEAVES_EARLY = """def save_checkpoint():
+    if rank != 0:
+        return
+    dist.barrier()
+
+
+def main():
+    train_step()
+    save_checkpoint()
+"""
+
+
+def test_a_rank_that_left_before_the_line_stands_under_a_condition() -> None:
+    source = Source(name="train.py", text=LEAVES_EARLY, byte_count=0)
+    assert around([source], "train.py", 4).conditions == ("not (rank != 0)",)
+    assert around([source], "train.py", 9).conditions == ()
+
+
+def test_that_all_ranks_wait_alike_is_sure_only_where_more_than_their_time_outs_shows_it() -> None:
+    waits = "".join(WATCHDOG.format(rank, 9) for rank in (0, 1))
+    stacks = "".join(f"Rank {rank}:\n" + py_spy(rank, FRAMES[1]) for rank in (0, 1))
+    world = Source(name="x.log", text=waits, byte_count=0)
+    seen = [judge(read([world, Source(name="s.txt", text=text, byte_count=0)], 2)) for text in ("", stacks)]
+    assert [(each.kind, each.sure) for each in seen if each] == [(Kind.TRANSPORT, False), (Kind.TRANSPORT, True)]
+
+
+def test_groups_that_nobody_names_are_not_compared() -> None:
+    far = verdict(log=WATCHDOG.format(0, 5000) + WATCHDOG.format(1, 12))
+    assert far is not None
+    assert (far.kind, far.wanted) == (Kind.UNDECIDED, ("0", "1"))

@@ -115,9 +115,9 @@ def test_an_approved_draft_becomes_one_commit_of_the_teams_folder(tmp_path: Path
     assert [item.state for item in reviewer.queue()] == ["draft"]
     reviewer.approve(made, NOW)
     publication = reviewer.publish(made, NOW)
-    assert Path(publication.path).parent == checkout / "cases"
+    assert Path(publication.path).parent == checkout / "causes"
     assert git(checkout, "log", "--format=%s") == "KTO loss is NaN from the first step with OpenRLHF"
-    assert git(checkout, "show", "--name-only", "--format=") == f"cases/{publication.id}.md"
+    assert git(checkout, "show", "--name-only", "--format=") == f"causes/{publication.id}.md"
     case = next(case for case in load_cases((checkout,)).published if case.id == publication.id)
     assert (case.reviewed, case.status, case.no_rule) == ("2026-11-23", "published", "")
     assert [item.state for item in reviewer.queue()] == ["published"]

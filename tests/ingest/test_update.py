@@ -138,7 +138,7 @@ def test_without_a_history_a_small_change_of_a_function_is_a_draft_bound_by_the_
 
 
 def test_a_page_names_an_option_where_it_reads_it_or_writes_it_as_code() -> None:
-    assert any(place.startswith("rules/") for place in named(["beta"], "trl"))
+    assert any(place.startswith("causes/") for place in named(["beta"], "trl"))
     assert not list(named(["beta"], "megatron-core"))
 
 

@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmedic.kb.parse.readers.pickled_arguments import MOST_BYTES, read
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.pickles import MOST_BYTES
+from trainmedic.kb.parse.pipeline import parse
 
 
 class Strategy(StrEnum):
@@ -68,6 +70,12 @@ def archived(content: bytes) -> bytes:
     return stream.getvalue()
 
 
+def read(content: bytes) -> str:
+    """What is read of a file with this content."""
+    sources = parse("", [Attachment(name="training_args.bin", content=content)]).sources
+    return "".join(source.text for source in sources if source.name)
+
+
 STATE: dict[Any, Any] = {
     "learning_rate": 3e-4,
     "bf16": True,
@@ -99,7 +107,7 @@ def test_what_somebody_chose_is_told_and_nothing_else(protocol: int) -> None:
 def test_of_a_class_that_nobody_knows_all_is_told() -> None:
     assert (
         read(pickled({"mine": 1, "odd": {1: 2}}, kind=OwnConfig))
-        == "from mine import OwnConfig\nargs = OwnConfig(\n    mine=1,\n)\n"
+        == "from mine import OwnConfig\nargs = OwnConfig(\n    mine=1,\n    odd={1: 2},\n)\n"
     )
 
 

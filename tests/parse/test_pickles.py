@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 
-from trainmedic.kb.parse.pickles import PickleRefusedError, is_pickle, read
+from trainmedic.kb.parse.pickles import Opaque, PickleRefusedError, is_pickle, read
 
 FRAME = {"filename": "train.py", "line": 7, "name": "step"}
 PLAIN = {"segments": [{"device": 0, "blocks": [{"size": 2**40, "frames": [FRAME]}], "ratio": 0.5}], "more": (1, None)}
@@ -37,3 +37,10 @@ def test_anything_but_plain_values_is_refused(value: object) -> None:
 def test_what_is_cut_off_or_damaged_is_refused(content: bytes) -> None:
     with pytest.raises(PickleRefusedError):
         read(content)
+
+
+def test_an_object_that_is_asked_for_is_a_note_of_what_it_would_be() -> None:
+    assert read(pickle.dumps([_Runs(), {1}, b"raw"]), objects=True) == [
+        Opaque(f"{os.mkdir.__module__}.mkdir", ("/nonexistent/made-by-a-pickle",)), [1], b"raw",
+    ]  # fmt: skip
+    assert not os.path.exists("/nonexistent")

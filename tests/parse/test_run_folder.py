@@ -9,7 +9,7 @@ import pytest
 
 from tests.every_case import every_case
 from trainmedic.kb.parse import run_folder
-from trainmedic.kb.parse.run_folder import Entry, chosen, role_of, telling_ranks
+from trainmedic.kb.parse.run_folder import Entry, chosen, role_of, telling_ranks, training_program
 
 ROLES = (
     ("outputs/2026-01-02/12-00-00/.hydra/config.yaml", "hydra"),
@@ -31,6 +31,7 @@ ROLES = (
     ("nemo_log_globalrank-3_localrank-3.txt", "rank"),
     ("nohup.out", "log"),
     ("job.sbatch", "script"),
+    ("train.py", "program"),
     ("pip-list.txt", "packages"),
     ("model-00001-of-00002.safetensors", ""),
     ("README.md", ""),
@@ -69,6 +70,19 @@ def test_of_checkpoints_and_attempts_the_newest_is_taken() -> None:
         "r/attempt_1/1/stderr.log",
         "checkpoint-20/trainer_state.json",
     ]
+
+
+def test_of_logs_that_differ_by_an_attempt_or_a_job_the_newest_is_taken() -> None:
+    attempts = (("train_attempt1.log", 1), ("train.log", 2), ("slurm-7001.out", 4), ("slurm-6001.out", 2))
+    assert paths(*attempts) == ["slurm-7001.out", "train.log"]
+    assert len(paths(("node1.log", 1), ("node2.log", 2))) == 2
+
+
+def test_of_the_scripts_beside_a_run_the_one_that_trains_is_read() -> None:
+    assert paths(("train.py", 1), ("copies/train.py", 2)) == ["train.py"]
+    texts = {"model.py": "class Model: ...", "sft.py": "trainer = SFTTrainer(model)", "loop.py": "loss.backward()"}
+    assert training_program({name: texts[name] for name in ("model.py", "sft.py")}) == "sft.py"
+    assert training_program(texts) == ""
 
 
 def test_an_empty_file_is_no_evidence() -> None:

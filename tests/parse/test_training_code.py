@@ -1,4 +1,4 @@
-"""Faults of training loops that people write themselves. The pages of kb/rules/code have examples of each."""
+"""Faults of training loops that people write themselves. The pages of kb/causes/code have examples of each."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from trainmedic.kb.model.evidence import Evidence, Metric, Row, Signal
 from trainmedic.kb.model.place import Source, Span
 from trainmedic.kb.model.run import Option, Origin, Recognised, RunConfig, Setting, Value, VersionFact
 from trainmedic.kb.pages.page import read_page
-from trainmedic.kb.pages.rule import read_rule
+from trainmedic.kb.pages.rule import read_checks
 
 SETTINGS = (
     "vanilla_loss", "micro_batch", "gradient_accumulation", "num_gpus", "bf16", "learning_rate", "attention", "beta",
@@ -142,15 +142,17 @@ def facts(given: Evidence) -> Facts:
 PAGE = """---
 id: {id}
 title: {{en: "A defect", zh: "一个缺陷"}}
-severity: {severity}
-status: {status}
-since: 0.1.0
-applies: {applies}
-{when}
-message: {{en: "{message}", zh: "{message}"}}
-fix: {fix}
-cases: [a-case]
+family: data
 sources: [{{url: "https://example.org/1", says: source, note: ""}}]
+checks:
+  - id: {id}
+    severity: {severity}
+    status: {status}
+    since: 0.1.0
+    applies: {applies}
+    {when}
+    message: {{en: "{message}", zh: "{message}"}}
+    fix: {fix}
 ---
 {body}"""
 
@@ -172,8 +174,10 @@ def page(
 
 
 def parsed(text: str, id: str = "a-defect") -> Rule:
-    """The rule of a page's text."""
-    return read_rule(Path(f"/rules/kto/{id}.md"), *read_page(text, f"kto/{id}.md"), WORDS_OF_TESTS)[0]
+    """The only check of a page's text."""
+    checks, _ = read_checks(Path(f"/causes/kto/{id}.md"), *read_page(text, f"kto/{id}.md"), WORDS_OF_TESTS)
+    (rule,) = checks.rules
+    return rule
 
 
 def rule(id: str = "a-defect", **parts: str) -> Rule:

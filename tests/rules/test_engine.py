@@ -185,12 +185,15 @@ def test_a_module_is_joined_with_the_versions_of_its_page() -> None:
 
 
 def test_a_module_beside_the_page_is_imported_when_first_needed(tmp_path: Path) -> None:
-    (tmp_path / "a-defect.md").write_text(page(when=""))
-    (tmp_path / "a-defect.py").write_text(
-        "from trainmedic.kb.engine.outcome import Outcome\n\ndef check(facts):\n"
+    def checked(id: str, function: str) -> str:
+        return page(id, when="").replace("status:", f"check: {function}\n    status:")
+
+    (tmp_path / "a-defect.md").write_text(checked("a-defect", "own.vanilla"))
+    (tmp_path / "own.py").write_text(
+        "from trainmedic.kb.engine.outcome import Outcome\n\ndef vanilla(facts):\n"
         "    return Outcome(value=facts.name('vanilla_loss').value is True)\n"
     )
-    (tmp_path / "bad-module.md").write_text(page("bad-module", when=""))
+    (tmp_path / "bad-module.md").write_text(checked("bad-module", "bad-module.check"))
     (tmp_path / "bad-module.py").write_text("import no_such_module_at_all\n")
     loaded = load_rules((tmp_path,))
     for _ in range(2):

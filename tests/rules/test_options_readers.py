@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from tests.every_case import every_case
-from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.rules.shared.option_offences import Offence, hint, report, successor
-from trainmedic.kb.rules.shared.option_readers import judged
-from trainmedic.kb.rules.shared.option_values import lacks_value, not_a_choice, takes_no_value, wrong_type
-from trainmedic.kb.rules.shared.option_verdicts import (
+from trainmedic.kb.checks.option_offences import Offence, hint, report, successor
+from trainmedic.kb.checks.option_readers import judged
+from trainmedic.kb.checks.option_values import lacks_value, not_a_choice, takes_no_value, wrong_type
+from trainmedic.kb.checks.option_verdicts import (
     ELSEWHERE,
     GONE,
     KNOWN,
@@ -20,7 +17,10 @@ from trainmedic.kb.rules.shared.option_verdicts import (
     Reader,
     judge,
 )
-from trainmedic.kb.rules.shared.reading_problems import shell_problems
+from trainmedic.kb.checks.reading_problems import shell_problems
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.pipeline import parse
 
 
 def reader(

@@ -10,11 +10,7 @@ import pytest
 
 from tests.every_case import every_case
 from tests.shipped import shipped_rules
-from trainmedic.kb.engine.checker import check
-from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.rules.shared.log_series import (
+from trainmedic.kb.checks.log_series import (
     break_of,
     configured,
     early,
@@ -25,6 +21,10 @@ from trainmedic.kb.rules.shared.log_series import (
     points,
     values,
 )
+from trainmedic.kb.engine.checker import check
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.pipeline import parse
 
 RULES = shipped_rules()
 Values = dict[str, float | str]

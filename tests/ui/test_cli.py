@@ -27,6 +27,7 @@ from tests.live import Live
 from tests.store.endpoint import Endpoint
 from tests.store.knowledge import HashEmbedder, cases, glossary, rules
 from trainmedic.kb import plugins
+from trainmedic.kb.parse.text.condense import Room
 from trainmedic.kb.store import shipped
 from trainmedic.kb.store.build import prebuild
 from trainmedic.service.advisor import Advisor
@@ -422,7 +423,7 @@ def test_the_status_says_whether_the_index_is_older_than_the_pages(
     own_index: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not own_index["older_than_pages"]
-    page = next((Path(__file__).parents[2] / "kb" / "cases").rglob("openrlhf-kto-vanilla-loss-nan.md"))
+    page = next((Path(__file__).parents[2] / "kb" / "causes").rglob("openrlhf-kto-vanilla-loss-nan.md"))
     text = page.read_text(encoding="utf-8").replace(f"id: {page.stem}", "id: our-own-incident", 1)
     (tmp_path / "our-own-incident.md").write_text(text, encoding="utf-8")
     monkeypatch.setenv("TRAINMEDIC_KB_PATHS", str(tmp_path / "our-own-incident.md"))
@@ -475,11 +476,11 @@ def test_pages_are_shown_as_markdown(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_a_new_page_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "trl").mkdir()
-    other = ("kb", "new", "case", "my-page", "--folder", str(tmp_path / "trll"))
+    other = ("kb", "new", "cause", "my-page", "--folder", str(tmp_path / "trll"))
     assert main([*other]) == USAGE
     assert "did you mean 'trl'?" in capsys.readouterr().err
     assert out_of(capsys, *other, "--new-folder").strip().endswith("trll/my-page.md")
-    new = ("kb", "new", "rule", "my-page", "--folder", str(tmp_path))
+    new = ("kb", "new", "mechanism", "my-page", "--folder", str(tmp_path))
     assert out_of(capsys, *new).strip().endswith("my-page.md")
     text = (tmp_path / "my-page.md").read_text(encoding="utf-8")
     assert "id: my-page" in text
@@ -488,14 +489,14 @@ def test_a_new_page_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_lint_checks_the_given_pages_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out_of(capsys, "kb", "new", "case", "one", "--folder", str(tmp_path))
+    out_of(capsys, "kb", "new", "cause", "one", "--folder", str(tmp_path))
     (tmp_path / "two.md").write_text((tmp_path / "one.md").read_text(encoding="utf-8"), encoding="utf-8")
     lines = out_of(capsys, "kb", "lint", str(tmp_path / "one.md"), code=FINDINGS).splitlines()
     assert lines
     assert all(line.startswith(f"{tmp_path}/one.md:") for line in lines)
     assert main(["kb", "lint", "no-such-page.md"]) == USAGE
     (tmp_path / "bad").mkdir()
-    (tmp_path / "bad" / "bad-page.md").write_text("---\nid: bad-page\nseverity: dreadful\n---\n", encoding="utf-8")
+    (tmp_path / "bad" / "bad-page.md").write_text("---\nid: bad-page\nfamily: data\n---\n", encoding="utf-8")
     found = out_of(capsys, "kb", "lint", "--kb", str(tmp_path / "bad"), code=FINDINGS)
     assert found == "bad/bad-page.md:2: field 'title' is missing\n"
 
@@ -503,7 +504,7 @@ def test_lint_checks_the_given_pages_only(tmp_path: Path, capsys: pytest.Capture
 @pytest.mark.parametrize("name", ["../up", "With-Capitals", "", "-x"])
 def test_a_page_id_that_is_none_is_refused_and_nothing_is_written(name: str, tmp_path: Path) -> None:
     with contextlib.suppress(SystemExit):
-        assert main(["kb", "new", "case", name, "--folder", str(tmp_path / "in"), "--new-folder"]) == USAGE
+        assert main(["kb", "new", "cause", name, "--folder", str(tmp_path / "in"), "--new-folder"]) == USAGE
     assert not (tmp_path / "in").exists()
 
 
@@ -550,10 +551,11 @@ def test_the_middle_of_a_huge_file_is_left_out_but_its_lines_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cli_input, "MAX_BYTES", 64)
+    monkeypatch.setattr(cli_input, "ROOM", Room(head=40, between=40, tail=40))
     lines = [f"line {number:03}".encode() for number in range(100)]
     path = tmp_path / "big.log"
     path.write_bytes(b"\n".join(lines))
-    kept = cli_input.content(str(path)).split(b"\n")
+    kept = cli_input.content(str(path)).splitlines()
     assert len(kept) == 100
     assert kept[:3] == lines[:3]
     assert kept[-3:] == lines[-3:]

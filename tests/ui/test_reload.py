@@ -95,7 +95,7 @@ class Place:
     def __init__(self, root: Path) -> None:
         self.pages = root / "pages"
         self.builtin = root / "kb"
-        for name in ("cases", "mechanisms", "rules", "defects", "glossary"):
+        for name in ("causes", "mechanisms", "defects", "glossary"):
             (self.builtin / name).mkdir(parents=True)
         (self.builtin / "glossary" / "glossary.yaml").write_bytes(BUILT_IN.read_bytes())
         self.pages.mkdir()

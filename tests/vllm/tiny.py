@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-PAGES = Path(__file__).parent.parent.parent / "kb" / "cases"
+PAGES = Path(__file__).parent.parent.parent / "kb" / "causes"
 END = "<|im_end|>"
 SPECIAL = ("<|endoftext|>", "<|im_start|>", END, "<tool_call>", "</tool_call>")
 VOCABULARY = 4096

@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from trainmedic.kb.errors import InvalidRequest, TrainmedicError
-from trainmedic.ui.cli._input import attachments, content, key_of, question, read_releases
+from trainmedic.ui.cli._input import attachments, key_of, question, read_releases
 
 if TYPE_CHECKING:
     from trainmedic.service.answer.schema import Answer, StepView
@@ -33,7 +33,6 @@ class ServiceFailed(TrainmedicError):
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("question", nargs="?", default="", metavar="QUESTION", help="what you see; - is standard input")
     parser.add_argument("-f", "--file", action="append", default=[], metavar="FILE", help="config, log, pip list …")
-    parser.add_argument("--bundle", metavar="FILE", help="what trainmedic doctor --bundle wrote")
     parser.add_argument("--json", action="store_true", help="the whole answer object")
     parser.add_argument("--why", action="store_true", help="also print what was considered, for and against each")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
@@ -48,14 +47,13 @@ def run(options: argparse.Namespace) -> int:
     from trainmedic.kb.serialization import to_json
     from trainmedic.service.dialogue.request import Ask
     from trainmedic.ui.cli._service import answer_of
-    from trainmedic.ui.doctor.bundle import read_bundle
 
     if options.conversation and not options.server:
         raise InvalidRequest("--conversation needs --server", hint="the command itself remembers nothing")
     read_releases()
     request = Ask(
         question=question(options.question),
-        attachments=(*attachments(options.file), *(read_bundle(content(options.bundle)) if options.bundle else ())),
+        attachments=attachments(options.file),
         conversation_id=options.conversation,
         language=options.language,
         top_k=options.top_k,

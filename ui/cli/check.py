@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fail-on", choices=LEVELS, default="error", help="lowest severity that makes the exit code 1")
     parser.add_argument("--exit-zero", action="store_true", help="exit 0 even if there are findings")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
-    parser.add_argument("--kb", action="append", default=[], metavar="FOLDER", help="folder with your own rule pages")
+    parser.add_argument("--kb", action="append", default=[], metavar="FOLDER", help="folder with pages of your own")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -58,6 +58,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from trainmedic.kb.hang.judge import read
+    from trainmedic.kb.hang.table import table
     from trainmedic.service.answer.views import report_view
     from trainmedic.ui.checking import examine
 
@@ -71,7 +73,8 @@ def _check(options: argparse.Namespace) -> int:
     if options.fix and (fixed := _fixed(report, files)) != files:
         evidence, report = examine(fixed, folders)
     view = report_view(evidence, report, language)
-    sys.stdout.write(_formatted(view, options, language))
+    ranks = table(read(evidence.sources)) if options.format == "text" else ""
+    sys.stdout.write(_formatted(view, options, language, ranks))
     threshold = LEVELS.index(options.fail_on)
     failing = any(LEVELS.index(finding.severity.value) <= threshold for finding in report.fired)
     # Last, after the report: a pipeline that passes on garbage must not look like a clean one.
@@ -87,9 +90,9 @@ def _fixed(report: Report, files: Sequence[Attachment]) -> tuple[Attachment, ...
     return in_place(files, lambda name: safe_edits(report, name))
 
 
-def _formatted(view: ReportView, options: argparse.Namespace, language: str) -> str:
+def _formatted(view: ReportView, options: argparse.Namespace, language: str, ranks: str) -> str:
     if options.format != "text":
         return rendered(view, options.format)
     from trainmedic.ui.present import text
 
-    return text.report(view, language, colour=use_colour(), patches=options.diff)
+    return text.report(view, language, ranks=ranks, colour=use_colour(), patches=options.diff)

@@ -3,9 +3,11 @@
 RUN is the run's folder (default: this one), the number of one of its processes, or job:NUMBER of Slurm. The answer is
 one page: cause, evidence, patch, what does not help, what was not found. Only files below the folder, and those that
 the process or the job names, are read, for five seconds at most. Nothing is changed, and nothing sent but, masked, to
-the language model that you configured.
+the language model that you configured. With --stacks the stacks of its ranks are taken: by py-spy, or by a signal to
+those whose script prints its stack on it.
 
 Examples: trainmedic doctor outputs/sft; trainmedic doctor 12345 --symptom "loss stays at 0"
+          trainmedic doctor 12345 --stacks      where each rank of a run that hangs stands
           trainmedic doctor --bundle out.zip    what was found, secrets masked, to send to somebody
 
 Exit code 0: nothing found; 1: a cause, an error or a sign of failure; 2: usage error; 3: nothing of a run was found.
@@ -30,6 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--symptom", default="", metavar="TEXT", help="what you see, in your own words")
     parser.add_argument("--json", action="store_true", help="the page as JSON")
     parser.add_argument("--bundle", metavar="FILE", help="also write what was found, secrets masked, as a zip archive")
+    parser.add_argument("--stacks", action="store_true", help="it hangs: also take the stacks of the running ranks")
     parser.add_argument("--quick", action="store_true", help="rules, known defects and messages alone, in a second")
     parser.add_argument("--mode", choices=("auto", "deterministic", "investigate"), default="auto", help="as for ask")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
@@ -38,11 +41,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from trainmedic.ui.doctor.answering import is_failing, page
     from trainmedic.ui.doctor.bundle import bundle_of
-    from trainmedic.ui.doctor.collect import collect
+    from trainmedic.ui.doctor.collect import collect, with_stacks
     from trainmedic.ui.doctor.target import target_of
     from trainmedic.ui.present.page import as_json, text
 
     collected = collect(target_of(options.target))
+    if options.stacks:
+        collected = with_stacks(collected)
     if not collected.of_a_run and not options.symptom:
         raise Unreadable(
             f"there is nothing of a run in {collected.target.folder}", hint="name the folder of its logs or a process"
@@ -50,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     if options.bundle:
         write(options.bundle, bundle_of(collected))
     answer, checks_only = _answer(options, collected)
-    shown = page(collected, answer, checks_only=checks_only)
+    shown = page(collected, answer, checks_only=checks_only, asked=bool(options.symptom))
     sys.stdout.write(as_json(shown) + "\n" if options.json else text(shown))
     found = answer.verdict != "no_fault" and (is_failing(answer.signals) or shown.causes or shown.messages)
     return FINDINGS if found else CLEAN

@@ -4,7 +4,7 @@ Examples: trainmedic ingest github issues.json
           trainmedic ingest folder ~/post-mortems --out drafts
           trainmedic ingest slack export.zip
 Threads are shown at once as similar reports, quoted and never more than reported; a run again reads what changed, and
-forgets what is gone. Write-ups and the resolved threads of a chat become drafts: case pages with `status: draft`, which
+forgets what is gone. Write-ups and the resolved threads of a chat become drafts: pages with `status: draft`, which
 are shown only when a reviewer publishes them. Secrets and e-mail addresses are masked before anything is stored.
 """
 

@@ -1,10 +1,11 @@
-"""Work with the knowledge base: lint, list, show, new, sources, update.
+"""Work with the knowledge base: lint, list, show, new, migrate, sources, update.
 
 lint      check pages and lists of defects (all, or the given ones): format, links, both languages; run the
           rules' examples
-list      list cases, mechanisms and rules, known defects, or the names that pages use (signals, settings, concepts)
+list      list causes, mechanisms and checks, known defects, or the names that pages use (signals, settings, concepts)
 show      print one case, mechanism, origin (mechanism.origin), rule or known defect as Markdown
-new       write the skeleton of a case, mechanism or rule page
+new       write the skeleton of the page of a cause or a mechanism
+migrate   rewrite pages of one case or one rule each as pages of causes
 sources   the source code of packages that answers quote: list, fetch, export, import
 update    read the releases of the known packages that came since, and report what changed
 """
@@ -37,17 +38,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument("id")
     show.add_argument("--language", choices=("en", "zh"), default="en")
     new = actions.add_parser("new", help="write a skeleton page")
-    new.add_argument("kind", choices=("case", "mechanism", "rule"))
+    new.add_argument("kind", choices=("cause", "mechanism"))
     new.add_argument("id", help="lower-case words joined by dashes; names the problem, not the remedy")
     new.add_argument("--folder", required=True, type=Path, help="where the page goes")
     new.add_argument("--new-folder", action="store_true", help="create the folder if it does not exist")
+    migrate = actions.add_parser("migrate", help="rewrite pages of one case or one rule each as pages of causes")
+    migrate.add_argument("folder", type=Path, metavar="FOLDER", help="a folder of your pages")
+    migrate.add_argument("--dropped", type=Path, metavar="FILE", help="list the sentences that are left out")
     _sources.arguments(actions.add_parser("sources", help="the stored source code of packages"))
     _update.arguments(actions.add_parser("update", help="what came since of the known packages"))
 
 
 def run(options: argparse.Namespace) -> int:
-    actions = {"lint": _lint, "list": _list, "show": _show, "new": _new, "sources": _sources.run, "update": _update.run}
-    return actions[options.action](options)
+    own = {"lint": _lint, "list": _list, "show": _show, "new": _new, "migrate": _migrate}
+    return {**own, "sources": _sources.run, "update": _update.run}[options.action](options)
 
 
 def _lint(options: argparse.Namespace) -> int:
@@ -134,12 +138,11 @@ def _count(number: int, noun: str) -> str:
 def _selected(paths: list[Path], folders: list[Path]) -> tuple[set[str], list[Path]]:
     """The names of the given pages, and the paths that are in none of the folders."""
     from trainmedic.kb.errors import InvalidRequest
-    from trainmedic.kb.pages.case import CASES
+    from trainmedic.kb.pages.case import CAUSES
     from trainmedic.kb.pages.mechanism import MECHANISMS
     from trainmedic.kb.pages.page import discover
-    from trainmedic.kb.pages.rule import RULES
 
-    roots = (CASES.folder, RULES.folder, MECHANISMS.folder, *folders)
+    roots = (CAUSES, MECHANISMS.folder, *folders)
     names = {path.resolve(): name for root in roots for path, name in discover(root)}
     selected: set[str] = set()
     loose: list[Path] = []
@@ -186,7 +189,8 @@ def _list(options: argparse.Namespace) -> int:
             sys.stdout.write(f"mechanism  {mechanism.id}  {mechanism.title.get(options.language)}\n")
     if options.kind in (None, "cases"):
         for case in load_cases(folders).cases:
-            marks = _marks(case.evidence, case.status)
+            needs = ", ".join(f"needs: {language}" for language in ("en", "zh") if language not in case.languages)
+            marks = ", ".join(filter(None, (_marks(case.evidence, case.status), needs)))
             sys.stdout.write(f"case  {case.id}  {case.title.get(options.language)}  [{marks}]\n")
     if options.kind in (None, "rules"):
         for rule in load_rules(folders).rules:
@@ -259,4 +263,19 @@ def _new(options: argparse.Namespace) -> int:
     text = skeleton(options.kind, options.id, version("trainmedic"), date.today(), folder.resolve().name)
     path.write_text(text, encoding="utf-8")
     sys.stdout.write(f"{path}\n")
+    return 0
+
+
+def _migrate(options: argparse.Namespace) -> int:
+    from trainmedic.ingest.authoring.migrate import migrate
+    from trainmedic.kb.errors import InvalidRequest
+
+    if not options.folder.is_dir():
+        raise InvalidRequest(f"{options.folder} is not a folder")
+    made = migrate(options.folder)
+    made.write()
+    if options.dropped:
+        options.dropped.write_text("".join(f"{line}\n" for line in made.dropped), encoding="utf-8")
+    left_out = f"{_count(len(made.dropped), 'sentence')} left out that the page of the cause says"
+    sys.stdout.write(f"{_count(len(made.pages), 'page')} written, {left_out}\n")
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -74,8 +75,9 @@ def _verdict(evidence: Evidence, view: ReportView, said: Sequence[MessageView]) 
     return "no_fault" if evidence.rows and not failing else "need_input"
 
 
-def page(collected: Collected, answer: Answer, *, checks_only: bool) -> Page:
-    """The page of an answer about what was collected, which says what was read and what was not found."""
+def page(collected: Collected, answer: Answer, *, checks_only: bool, asked: bool = False) -> Page:
+    """The page of an answer about what was collected, which says what was read and what was not found. ``asked``: a
+    symptom was told."""
     language, refused = answer.language, {item.name for item in answer.receipt.inputs if not item.read}
     read = [found for found in collected.found if found.attachment.name not in refused]
     unread = [*collected.unread, *(found.attachment.name for found in collected.found if found not in read)]
@@ -84,12 +86,16 @@ def page(collected: Collected, answer: Answer, *, checks_only: bool) -> Page:
         notices.append(messages("links", language, count=collected.links))
     if collected.cut_short:
         notices.append(messages("cut_short", language))
-    return page_of(
+    made = page_of(
         answer,
         read=(*_run(collected.target, language), *(_named(found, language) for found in read)),
         not_found=tuple(_not_found(collected.missing, unread, language)),
         notices=tuple(notices),
     )
+    # Without a question there is no symptom that a proof could have nothing to do with.
+    errors = {item.rule_id for item in answer.findings if item.status == "fired" and item.severity == "error"}
+    proven = bool(made.causes) and made.causes[0].confidence == "rule" and made.causes[0].id in errors
+    return replace(made, verdict="answered") if proven and not asked and made.verdict == "need_input" else made
 
 
 def _run(target: Target, language: str) -> Iterator[str]:

@@ -7,19 +7,15 @@ import json
 import zipfile
 from collections.abc import Mapping
 
-from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.logs import event_files
 from trainmedic.kb.parse.text.compressed import expand
 from trainmedic.kb.parse.text.intake import decode
 from trainmedic.ui.doctor.collect import Collected
-from trainmedic.ui.doctor.reading import MOST_FILES
 
 MANIFEST = "manifest.json"
 FORMAT = "trainmedic-bundle-1"
-MOST_BYTES = 32 * 1024 * 1024
-"""Bytes that a bundle is unpacked to."""
 _DATE = (1980, 1, 1, 0, 0, 0)
 
 
@@ -56,40 +52,6 @@ def _archive(texts: Mapping[str, str]) -> bytes:
         for name, text in texts.items():
             archive.writestr(zipfile.ZipInfo(name, _DATE), text.encode("utf-8", "replace"), zipfile.ZIP_DEFLATED)
     return stream.getvalue()
-
-
-def read_bundle(content: bytes) -> tuple[Attachment, ...]:
-    """The files of a bundle. Raises `InvalidRequest` for what is none, or is larger than `doctor` writes them."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if json.loads(_member(archive, MANIFEST, MOST_BYTES)).get("format") != FORMAT:
-                raise ValueError
-            left, files = MOST_BYTES, []
-            for item in archive.infolist()[: MOST_FILES + 1]:
-                if item.filename != MANIFEST:
-                    files.append(Attachment(name=item.filename, content=_member(archive, item.filename, left)))
-                    left -= len(files[-1].content)
-    except (
-        ValueError,
-        KeyError,
-        AttributeError,
-        OSError,
-        RuntimeError,
-        NotImplementedError,
-        zipfile.BadZipFile,
-    ) as error:
-        raise InvalidRequest(
-            "this is no bundle of trainmedic", hint="trainmedic doctor --bundle FILE writes one"
-        ) from error
-    return tuple(files)
-
-
-def _member(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
-    with archive.open(name) as stream:
-        content = stream.read(most + 1)
-    if len(content) > most:
-        raise ValueError(f"{name} is too large")
-    return content
 
 
 def _text(attachment: Attachment) -> str | None:

@@ -6,16 +6,19 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trainmedic.kb.errors import NotFound
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse import run_folder
-from trainmedic.kb.parse.readers import pickled_arguments
+from trainmedic.kb.parse.text import archives
 from trainmedic.kb.parse.text.intake import decode
 from trainmedic.kb.parse.text.kinds import has_command
+from trainmedic.kb.parse.text.opening import opened
 from trainmedic.kb.sources.installed import distributions, site_packages
 from trainmedic.ui.cli._input import files_of_command
+from trainmedic.ui.doctor import stacks
 from trainmedic.ui.doctor.processes import PROC
 from trainmedic.ui.doctor.reading import Reading
 from trainmedic.ui.doctor.target import Target, said_by
@@ -93,6 +96,8 @@ def of_folders(target: Target, reading: Reading) -> Iterator[Found]:
         choice = run_folder.chosen(reading.entries(folder))
         ranks = {entry.path: reading.end(folder / entry.path, _TAIL) for role, entry in choice if role.name == "rank"}
         telling = run_folder.telling_ranks(ranks)
+        programs = [entry.path for role, entry in choice if role.name == "program"]
+        program = run_folder.training_program({name: _source(reading, folder / name) for name in programs})
         for role, entry in choice:
             path = folder / entry.path
             if role.name == "history" and entry.size > LARGEST_HISTORY:
@@ -101,8 +106,18 @@ def of_folders(target: Target, reading: Reading) -> Iterator[Found]:
                 found = tuple(_script(path, target, reading))
                 named |= len(found) > 1
                 yield from found
-            elif not (named and role.name in ("script", "config")) and (role.name != "rank" or entry.path in telling):
+            elif role.name in _CHOSEN and entry.path not in (*telling, program):
+                continue
+            elif not (named and role.name in ("script", "config")):
                 yield from _file(role.name, path, _named(path, target), reading)
+
+
+_CHOSEN = ("rank", "program")
+"""Roles of which only some files tell of the run."""
+
+
+def _source(reading: Reading, path: Path) -> str:
+    return reading.end(path, _TAIL).decode("utf-8", "replace")
 
 
 def _script(path: Path, target: Target, reading: Reading) -> Iterator[Found]:
@@ -171,6 +186,15 @@ def collect(target: Target, seconds: float = SECONDS, collectors: Sequence[Colle
     )
 
 
+def with_stacks(collected: Collected) -> Collected:
+    """Also where the ranks of the running process stand. Raises `NotFound` if there is none on this machine."""
+    if (launcher := collected.target.process) is None:
+        raise NotFound("no process of this run is on this machine", hint="name it: trainmedic doctor --stacks PID")
+    taken = stacks.collect(stacks.find_ranks(launcher.pid))
+    found = (Found(role="stacks", attachment=file) for file in taken.files if file.content)
+    return replace(collected, found=(*collected.found, *found), unread=(*collected.unread, *taken.unread))
+
+
 def _file(role: str, path: Path, name: str, reading: Reading) -> Iterator[Found]:
     read = reading.file(path)
     if read is None:
@@ -199,7 +223,12 @@ def _text(attachment: Attachment) -> str:
 
 
 def _arguments(attachment: Attachment) -> str:
-    return pickled_arguments.read(bytes(attachment.content))  # type: ignore[arg-type]
+    """The settings of ``training_args.bin``: a pickle, in an archive if torch wrote it lately."""
+    content = attachment.content
+    if isinstance(content, bytes) and archives.is_archive(content):
+        files = archives.open_archive(attachment.name, content, 1).files
+        content = files[0].content if files else b""
+    return str(opened(attachment.name, content, 0, 0).content or "") if isinstance(content, bytes) else ""
 
 
 _TOLD_AS_TEXT: dict[str, tuple[str, Callable[[Attachment], str]]] = {

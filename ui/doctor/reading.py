@@ -76,7 +76,8 @@ class Reading:
 
     def file(self, path: Path, most: int = MOST_OF_ONE) -> tuple[bytes, int, int] | None:
         """The content, or what matters in a longer one, how many lines of it were left out, and how many bytes at its
-        beginning were passed over; None if it is no regular file, cannot be read, was read before, or the budget is spent."""
+        beginning were passed over. None if it is no regular file, cannot be read, was read before, or the budget is
+        spent."""
         if self.is_over:
             return None
         most = min(most, self.size)

@@ -1,7 +1,7 @@
 """Make ``doctor.pyz``: doctor as one file that any Python 3.11 runs, with nothing to install.
 
 ``python -m trainmedic.ui.doctor.single_file dist/doctor.pyz``. It holds the rules, the known defects, the messages and
-the catalogues of options, and packages of pure Python; neither an index nor pages of cases.
+the catalogues of options, and packages of pure Python; no index.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from trainmedic import kb, service, ui
 PACKAGES = ("packaging", "pyyaml", "rapidfuzz", "resolvelib")
 """Distributions whose modules of pure Python are enough."""
 ROOMS = ("kb", "service", "ui/cli", "ui/doctor", "ui/present")
-CODE_ALONE = ("kb/cases/", "kb/glossary/")
-"""Their pages are for ranking."""
+CODE_ALONE = ("kb/glossary/",)
+"""Its texts are for ranking."""
 LEFT_OUT = ("kb/data/", "service/api/", "service/llm/", "service/storage/")
 TIME = 1_577_836_800
 """When all files were changed, here and where `start` unpacks them: what is compiled is kept for files of that time."""

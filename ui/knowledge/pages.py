@@ -6,6 +6,7 @@ Rendered by the server, so an address is enough to share a search, and a page is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -17,7 +18,7 @@ from trainmedic.kb.engine.mechanism import Mechanism, Origin
 from trainmedic.kb.engine.rule import Rule
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.case import Case
-from trainmedic.kb.pages.body import SECTIONS, read_body
+from trainmedic.kb.pages.examples import examples_of
 from trainmedic.kb.pages.render import mechanism_sections
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.ui.chat import evidence
@@ -232,16 +233,11 @@ def _mechanism(mechanism: Mechanism, origin: Origin | None, knowledge: Knowledge
 
 def _rule(rule: Rule, knowledge: Knowledge, language: Language) -> Article:
     t = words(language)
-    parts = []
+    note = rule.note.get(language) if rule.note is not None else ""
+    parts = [(t["kb_says"], rule.message.source.get(language)), (t["kb_note"], note)]
     example = None
-    try:
-        body = read_body(rule)
-    except InvalidPage:
-        body = None
-    if body is not None:
-        names = zip(SECTIONS[language], ("kb_finds", "kb_why", "kb_do"), strict=True)
-        parts = [(t[key], body.sections.get(language, {}).get(name, "")) for name, key in names]
-        example = next((item for item in body.examples if item.kind == "Fires"), None)
+    with suppress(InvalidPage):
+        example = next((item for item in examples_of(rule) if item.kind == "Fires"), None)
     parts.append((t["kb_condition"], fenced(rule.when) if rule.when else t["kb_module"]))
     if example is not None:
         files = [f"`{item.name}`\n\n{fenced(str(item.content).rstrip())}" for item in example.attachments]

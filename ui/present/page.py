@@ -61,9 +61,11 @@ def page_of(answer: Answer, read: Lines = (), not_found: Lines = (), notices: Li
     fired = [item for item in answer.findings if item.status == "fired"]
     causes = tuple(_cause(each, answer) for each in answer.causes[:MOST_CAUSES])
     main, covered = _finding_of(answer, fired), set(answer.causes[0].findings if answer.causes else ())
-    if not causes and main is not None:
+    if proof := _proof(answer, fired):
+        main, causes = proof, (_as_cause(proof), *causes)[:MOST_CAUSES]
+    elif not causes and main is not None:
         causes = (_as_cause(main),)
-        covered.add(main.rule_id)
+    covered |= {main.rule_id} if main is not None else set()
     others = [_short(item) for item in fired if item.rule_id not in covered]
     first = answer.causes[0] if answer.causes else None
     told = [
@@ -176,6 +178,21 @@ def _finding_of(answer: Answer, fired: Sequence[FindingView]) -> FindingView | N
         wanted = answer.causes[0].findings
         return next((item for item in fired if item.rule_id in wanted), None)
     return min(fired, key=lambda item: _SEVERITIES.index(item.severity), default=None)
+
+
+def _proof(answer: Answer, fired: Sequence[FindingView]) -> FindingView | None:
+    """What a rule found wrong, where nothing proves the first cause: it goes before what is only likely."""
+    first = answer.causes[0] if answer.causes else None
+    wrong = [item for item in fired if item.concludes == "fault" and item.severity != "info"]
+    if first is not None and any(item.rule_id in first.findings for item in wrong):
+        return None
+    wrong = [item for item in wrong if item.severity == "error" or not _of_code(item)]
+    return min(wrong, key=lambda item: _SEVERITIES.index(item.severity), default=None)
+
+
+def _of_code(item: FindingView) -> bool:
+    """Whether a finding rests on a script alone: what may be wrong there, not what a run shows."""
+    return all((span.attachment or "").endswith(".py") for span in item.evidence)
 
 
 def _supports(nodes: Iterable[DifferentialNode], id: str) -> Iterable[Span]:

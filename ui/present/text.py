@@ -24,12 +24,16 @@ MAX_PLACES = 5
 COLOURS = {"error": "31", "warning": "33", "info": "36", "cannot_tell": "35"}
 
 
-def report(view: ReportView, language: str = "en", *, colour: bool = False, patches: bool = False) -> str:
-    """One block for findings that say the same. ``patches``: one patch for all if there is one, else each its own."""
+def report(
+    view: ReportView, language: str = "en", *, ranks: str = "", colour: bool = False, patches: bool = False
+) -> str:
+    """One block for findings that say the same. ``patches``: one patch for all if there is one, else each its own.
+    ``ranks``: the table of a run that hangs."""
     each = patches and not view.patch
     blocks = [finding(group, language, colour=colour, patches=each) for group in grouped(view.findings)]
     if patches and view.patch:
         blocks.append("\n".join((messages("one_patch", language), "", view.patch.rstrip())))
+    blocks += [ranks] if ranks else []
     blocks += [f"{messages('failed', language)}: {failure}" for failure in view.failures]
     blocks += list(problems(view.receipt, language))
     blocks += ["\n".join(item.message for item in view.horizon)] if view.horizon else []

@@ -59,7 +59,8 @@ def gradients_never_cleared(program: Program) -> Flaws:
     """Gradients of every step so far are added up."""
     if "zero_grad" in program.words or any(map(_zeroes, program.events)) or not program.whole:
         return
-    for _, events in _steps(program):
+    for loop in program.training:  # the step may stand outside the loop over micro batches
+        events = program.within(loop)
         steps = _optimizer_steps(events, program)
         passes = [event for event in events if is_backward(event)]
         made = {name for name, event, _ in program.optimizers() if event in events}

@@ -6,10 +6,12 @@ import io
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from trainmedic.kb.hang import pickled
-from trainmedic.kb.memory.snapshot import read_snapshot
+from trainmedic.kb.hang import recorded
+from trainmedic.kb.memory import snapshot
 from trainmedic.kb.model.evidence import Problem
+from trainmedic.kb.parse import pickles
 from trainmedic.kb.parse.logs import event_files
+from trainmedic.kb.parse.readers import pickled_arguments
 from trainmedic.kb.parse.text import archives, compressed, pictures
 
 _PDF = b"%PDF-"
@@ -107,14 +109,11 @@ def _unpacked(name: str, content: bytes, left_out: int) -> Opened:
         message = f"{name} is compressed by {kind} and was not read: pip install 'trainmedic[zstd]' reads such files"
         return Opened(content=b"", problems=(Problem(code="compressed", message=message),), unread="binary")
     if content.startswith(_PICKLE):
-        snapshot, dump = read_snapshot(content), pickled.read(content)
-        problem = (snapshot is None or snapshot.problem) and (dump is None or dump.problem)
-        if problem:
-            message = f"{name} is a pickle and was not read: {problem if isinstance(problem, str) else 'it is damaged'}"
+        try:
+            told, what = _of_pickle(content)
+        except pickles.PickleRefusedError as error:
+            message = f"{name} is a pickle and was not read: {error}"
             return Opened(content=b"", problems=(Problem(code="binary", message=message),), unread="binary")
-        of_memory = snapshot is not None and not snapshot.problem
-        told = snapshot.text if snapshot is not None and of_memory else dump.text if dump is not None else ""
-        what = "memory snapshot, the code that made the live tensors" if of_memory else "flight-recorder dump"
         notes.append(f"{what}, read without unpickling")
         return Opened(content=told, notes=tuple(notes), problems=tuple(problems), left_out=left_out)
     history = event_files.read(content)
@@ -125,3 +124,18 @@ def _unpacked(name: str, content: bytes, left_out: int) -> Opened:
         message = f"{name} is damaged, cut off or too long: read up to row {history.rows}"
         problems.append(Problem(code="truncated", message=message))
     return Opened(content=history.text, notes=tuple(notes), problems=tuple(problems), left_out=left_out)
+
+
+def _of_pickle(content: bytes) -> tuple[str, str]:
+    """The text of a pickle of a kind that is known, and its kind. Raises PickleRefusedError."""
+    value = pickles.read(content, objects=True)
+    try:
+        if isinstance(value, pickles.Opaque) and (told := pickled_arguments.text_of(value)):
+            return told, "the arguments of a training run"
+        if isinstance(value, dict) and isinstance(value.get("segments"), list):
+            return snapshot.text_of(value), "memory snapshot, the code that made the live tensors"
+        if isinstance(value, dict) and isinstance(value.get("entries"), list):
+            return recorded.text_of(value), "flight-recorder dump"
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise pickles.PickleRefusedError("it is damaged, too large or too deep") from error
+    raise pickles.PickleRefusedError("it is no memory snapshot, flight-recorder dump or training_args.bin")

@@ -1,1 +1,0 @@
-"""The incidents and artefacts we know: one bilingual page each, see README.md."""

@@ -1,1 +1,0 @@
-"""Code shared by rule modules. The examples on the rules' pages test it."""
