@@ -1,4 +1,4 @@
-"""What lives next door to the core: entry points of six groups, imported when they are asked for.
+"""What lives next door to the core: entry points of five groups, imported when they are asked for.
 
 Our own are in pyproject.toml; another package adds its own in the same way. What an entry point names:
 
@@ -6,7 +6,6 @@ Our own are in pyproject.toml; another package adds its own in the same way. Wha
              runs beside the requests; does nothing if the settings do not ask for it
 `COMMANDS`   a module as those of `ui.cli`: a verb of the command line
 `SOURCES`    ``read(options)``: the items of a source of `ingest`
-`RENDERERS`  ``render(view, with_possible=…)``: the text of a report or an audit, for ``--format NAME`` beside our own
 `ENGINES`    ``open_engine(location, folder, dimension)``: stores the vectors of threads
 `SETTINGS`   a `Section` of `service.settings` that its owner reads; the entry point's name begins its settings' names
 """
@@ -22,9 +21,9 @@ from trainmedic.kb.errors import InvalidRequest
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-Group = Literal["channels", "commands", "sources", "renderers", "engines", "settings"]
+Group = Literal["channels", "commands", "sources", "engines", "settings"]
 GROUPS: tuple[Group, ...] = get_args(Group)
-CHANNELS, COMMANDS, SOURCES, RENDERERS, ENGINES, SETTINGS = GROUPS
+CHANNELS, COMMANDS, SOURCES, ENGINES, SETTINGS = GROUPS
 
 
 @cache

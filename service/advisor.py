@@ -85,18 +85,15 @@ class Advisor:
             turns, recalled = self._earlier(request)
             draft = self.pipeline.draft(request, turns)
             causes = tuple(cause.case.id for cause in draft.diagnosis.causes)
-            verdict, evidence = draft.diagnosis.verdict, draft.context.evidence
-            span.set_attribute("trainmedic.verdict", verdict)
+            span.set_attribute("trainmedic.verdict", draft.diagnosis.verdict)
             span.set_attribute("trainmedic.causes", causes)
             for stage, milliseconds in draft.timings_ms.items():
                 span.set_attribute(f"trainmedic.{stage}_ms", milliseconds)
-        seen = self.memory.seen_before(evidence, verdict, causes, request.conversation_id or "", request.owner)
         return replace(
             draft,
             trace_id=trace_id,
             recalled=recalled,
             embedded_percent=self.embedded_percent,
-            sightings=(seen.count, seen.last.date().isoformat()) if seen is not None else None,
         )
 
     def compose(self, draft: Draft, asked: Asked | None = None) -> Answer:
@@ -167,10 +164,6 @@ class Advisor:
             cases=known.published,
             explain=True,
         )
-
-    def nearest(self, text: str) -> str:
-        """The id of the case nearest to a text; empty if none is near."""
-        return next((hit.case_id for hit in self.search(text, 1)), "")
 
     def case(self, case_id: str) -> Case | None:
         """A published case, or None."""

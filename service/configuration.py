@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, reduce
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr, ValidationError, create_model
 from pydantic.fields import FieldInfo
@@ -95,8 +94,6 @@ def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
             f"refusing to listen on {settings.host} without a key",
             hint=f"set {PREFIX}API_KEYS (or {PREFIX}API_KEYS_FILE) or {PREFIX}REQUIRE_KEY, or listen on 127.0.0.1",
         )
-    if settings.oidc.issuer:
-        _check_oidc(settings)
     if not is_loopback(settings.host):
         _check_keys(settings)
     return settings
@@ -218,16 +215,6 @@ def _check_keys(settings: Settings) -> None:
             raise InvalidSettings(
                 f"{name} has a key of fewer than {SHORTEST_KEY} characters", hint=f"such as {secrets.token_urlsafe(24)}"
             )
-
-
-def _check_oidc(settings: Settings) -> None:
-    """Raise `InvalidSettings` for a sign-in that cannot work, or that anybody on the way could read."""
-    for name, value in (("oidc_client_id", settings.oidc.client_id), ("public_url", settings.public_url)):
-        if not value:
-            raise InvalidSettings(f"oidc_issuer also needs {name}", hint=f"set {PREFIX}{name.upper()}")
-    issuer = urlsplit(settings.oidc.issuer)
-    if issuer.scheme != "https" and not is_loopback(issuer.hostname or ""):
-        raise InvalidSettings("oidc_issuer must be an https URL")
 
 
 def effective(settings: Settings) -> dict[str, object]:

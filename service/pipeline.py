@@ -83,11 +83,10 @@ class Draft:
     cause that this confirms. ``proposal`` is the fix of the first cause in the user's own files, ``changes`` the
     difference to the previous answer. ``printed`` are messages of frameworks in the evidence, ``raised`` the code that
     its tracebacks end in, ``changed_code`` what is new on their path, ``similar`` reports of others, ``defects`` those
-    of the installed packages to show beside the causes, ``sightings`` how many earlier conversations were about the
-    same failure and the day of the last. ``inquiry`` is a question that is no incident, ``effective`` what decides the
-    run. ``recalled``: all stored turns
-    could be read. ``judgement`` is a model's, which decides over the diagnosis of the
-    program; ``elector`` is the name of a model that only weighed the program's causes.
+    of the installed packages to show beside the causes, ``inquiry`` is a question that is no
+    incident, ``effective`` what decides the run. ``recalled``: all stored turns could be read. ``judgement`` is a
+    model's, which decides over the diagnosis of the program; ``elector`` is the name of a model that only weighed the
+    program's causes.
     """
 
     id: str
@@ -111,7 +110,6 @@ class Draft:
     runs: ComparedRuns | None = None
     inquiry: Inquiry | None = None
     effective: Effective | None = None
-    sightings: tuple[int, str] | None = None
     recalled: bool = True
     embedded_percent: int = 0
     timings_ms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))

@@ -45,18 +45,8 @@ class Section(BaseModel):
 S = TypeVar("S", bound=Section)
 
 
-class Oidc(Section):
-    issuer: str = Field(
-        "", description="identity provider that people sign in to the pages with ([access.md](access.md#sign-in))"
-    )
-    client_id: str = Field("", description="client of the service there")
-    client_secret: SecretStr = Field(NO_SECRET, description="its secret; without one, PKCE alone protects it")
-    groups: str = Field("", description="groups that may sign in, comma-separated; empty: everybody")
-    admin_groups: str = Field("", description="groups of administrators, comma-separated")
-
-
 class Rate(Section):
-    limit: str = Field("3000/minute", description="most requests of one client: a key, a user, else an address")
+    limit: str = Field("3000/minute", description="most requests of one client: a key, else an address")
     limit_ask: str = Field("120/minute", description="most of them that ask, check or compare")
     limit_storage: SecretStr = Field(
         SecretStr("memory"),
@@ -106,15 +96,6 @@ class ModelSettings(Section):
     )
 
 
-class WebhookSettings(Section):
-    url: SecretStr = Field(
-        NO_SECRET,
-        description="URL notified of each answer: http(s), or one of apprise (extra `notify`) "
-        "([api.md](../connect/api.md#webhook))",
-    )
-    secret: SecretStr = Field(NO_SECRET, description="secret that signs its requests")
-
-
 class Settings(Section):
     """The settings of the core. `load_settings` returns them with those of the plugins, which `of` finds."""
 
@@ -125,13 +106,12 @@ class Settings(Section):
     api_keys: SecretStr = Field(NO_SECRET, description="bearer keys that clients must send, comma-separated")
     admin_keys: SecretStr = Field(
         NO_SECRET,
-        description="bearer keys for `/review` and for `/v1/admin`, which there is only with them; they open the rest",
+        description="bearer keys for `/v1/admin`, which there is only with them; they open the rest",
     )
     require_key: bool = Field(
         False,
         description="require a key of `trainmedic admin key new` even if `api_keys` is empty ([access.md](access.md))",
     )
-    oidc: Oidc = Oidc()
     trusted_proxies: str = Field(
         "",
         description="proxies whose `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host` are believed: "
@@ -177,7 +157,6 @@ class Settings(Section):
     history_days: int = Field(90, ge=0, description="days that conversations are stored; 0 stores none")
     pages: bool = Field(True, description="serve the chat and the knowledge browser too")
     public_url: str = Field("", description="address under which people open the service; links to answers use it")
-    webhook: WebhookSettings = WebhookSettings()
 
     @field_validator("database_url")
     @classmethod
@@ -199,7 +178,7 @@ class Settings(Section):
     @property
     def guarded(self) -> bool:
         """Whether callers must say who they are, also if no key is stored."""
-        return bool(self.keys) or self.require_key or bool(self.oidc.issuer)
+        return bool(self.keys) or self.require_key
 
     @property
     def extra_pages(self) -> tuple[Path, ...]:

@@ -2,7 +2,7 @@
 
 Every fenced block with a ``$ curl`` or ``$ trainmedic`` command runs in bash, all its commands in one shell, and prints
 what it must print below it, where a line ``...`` stands for any further lines. Every ```` ```python ```` block of
-docs/connect/python.md up to LangChain runs as one program, in one namespace, as a reader would type them.
+docs/connect/python.md runs as one program, in one namespace, as a reader would type them.
 """
 
 from __future__ import annotations
@@ -135,8 +135,7 @@ def test_the_programs_of_the_python_page_print_what_it_says(
     (tmp_path / "train.sh").write_text(KTO_SINGLE)
     (tmp_path / "train.log").write_text(SWIFT_LOG)
     monkeypatch.chdir(tmp_path)
-    text, _, _ = (ROOT / "docs/connect/python.md").read_text(encoding="utf-8").partition("\n## LangChain\n")
-    found = FENCE.findall(text)
+    found = fences("docs/connect/python.md")
     programs = [text.replace(ADDRESS, live.url) for kind, text in found if kind == "python"]
     assert len(programs) >= 3
     (tmp_path / "program.py").write_text("\n".join(programs), encoding="utf-8")

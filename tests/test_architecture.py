@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "ui": {"ui", "service", "kb", "ingest"},
 }
 NEXT_DOOR = (
-    *(f"ui.{name}" for name in ("channels", "chat", "evaluation", "langchain", "mcp", "openai", "vllm", "watch")),
+    *(f"ui.{name}" for name in ("channels", "chat", "evaluation", "mcp", "openai", "vllm", "watch")),
     # Behind their registries.
     *("ingest.sources.", "kb.threads.engines."),
 )

@@ -42,7 +42,7 @@ from trainmedic.service.settings import Settings
 ROOT = Path(__file__).parent.parent
 PATIENCE_S = 180
 """A bound for one answer on a busy machine, traced by coverage; the usual is a few milliseconds."""
-CHANGING = ("id", "conversation_id", "timings_ms", "trace_id", "sightings")
+CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
 TWICE = some(BAD, 4)
 VERDICTS = {"answered", "need_input", "not_in_kb", "no_fault", "explained"}
 

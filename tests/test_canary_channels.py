@@ -1,4 +1,4 @@
-"""A secret that is pasted goes nowhere through any channel: the pages, MCP, Slack, a webhook, a watch, the model."""
+"""A secret that is pasted goes nowhere through any channel: the pages, MCP, Slack, a watch, the model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inl
 from trainmedic.service.diagnosis.assistant import Assistant
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, ModelOptions
-from trainmedic.service.observers.webhook import Webhook
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import OURS, History
 from trainmedic.service.storage.memory import Memory
@@ -192,23 +191,6 @@ def test_nothing_that_is_told_to_slack_holds_the_secret(
     assert any("vanilla" in each for each in sent)
     assert_clean("\n".join(sent), secret)
     assert_clean("\n".join(record.getMessage() for record in caplog.records), secret)
-
-
-@pytest.mark.parametrize("kind", SLOWER)
-def test_nothing_that_a_webhook_is_told_holds_the_secret(kept: Advisor, receiver: Scripted, kind: str) -> None:
-    secret = SECRETS[kind]
-    webhook = Webhook(receiver.url)
-
-    async def ask() -> None:
-        request = Ask(question=QUESTION.format(secret), attachments=everywhere(secret))
-        observed = Advisor(kept.knowledge, kept.read, Memory(kept.memory.history, (webhook,)))
-        async with webhook.running():
-            await final_answer(TemplateAnswerer(observed).stream(request, "", run_inline))
-
-    asyncio.run(ask())
-    (told,) = told_to(receiver)
-    assert '"answered"' in told
-    assert_clean(told, secret)
 
 
 @pytest.mark.parametrize("kind", SLOWER)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trainmedic.service.answer.schema import DiffView as Diff
     from trainmedic.ui.auditing import audit
     from trainmedic.ui.checking import check
-    from trainmedic.ui.client import AsyncClient, Client, ServiceError, read_files
+    from trainmedic.ui.client import Client, ServiceError, read_files
     from trainmedic.ui.diffing import diff
     from trainmedic.ui.watch.callback import TrainmedicCallback
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
-    "AsyncClient",
     "Attachment",
     "Audit",
     "Cause",
@@ -49,7 +48,6 @@ __all__ = [
 ]
 _HOMES = {
     "Answer": ("service.answer.schema", "Answer"),
-    "AsyncClient": ("ui.client", "AsyncClient"),
     "Attachment": ("kb.model.place", "Attachment"),
     "Audit": ("service.answer.schema", "AuditView"),
     "Cause": ("service.answer.schema", "CauseView"),

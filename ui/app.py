@@ -15,7 +15,6 @@ from trainmedic.kb.sources.library import Library
 from trainmedic.service.access.audit_log import AuditLog
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
-from trainmedic.service.observers.webhook import webhook_of
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
@@ -110,7 +109,7 @@ def build_service(
     observers: Sequence[Observer] = (),
     on_model_call: Callable[[ModelCall], None] = lambda call: None,
 ) -> Service:
-    """Put advisor, model and webhook together, once for all channels.
+    """Put advisor and model together, once for all channels.
 
     If its index has words only, the reloader makes it whole in the background.
     """
@@ -121,10 +120,6 @@ def build_service(
     from trainmedic.ui.tracing import sending_traces
 
     background: list[Background] = [sending_traces]
-    webhook = webhook_of(settings)
-    if webhook is not None:
-        observers = (*observers, webhook)
-        background.append(webhook.running)
     releases = ReaderOfReleases(settings.data_dir / "sources", "off" if settings.sources == "off" else "installed")
     releases.attach()
     reading = ReadingPool(settings.concurrency, READING_TIMEOUT_S, READING_MEMORY, releases.read)

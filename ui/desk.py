@@ -1,4 +1,4 @@
-"""The reviewer's desk over the knowledge of a team, for the command line and the pages."""
+"""The reviewer's desk over the knowledge of a team, for the command line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from trainmedic.ingest.review.desk import Desk
 from trainmedic.kb.engine.vocabulary import vocabulary
-from trainmedic.kb.pages.case import CaseSet, load_cases
+from trainmedic.kb.pages.case import load_cases
 from trainmedic.service.settings import Settings
 
 DRAFTS = "drafts"
@@ -15,12 +15,6 @@ DRAFTS = "drafts"
 
 def drafts_folder(settings: Settings) -> Path:
     return settings.data_dir / DRAFTS
-
-
-def desk_over(settings: Settings, cases: CaseSet) -> Desk:
-    """The desk over knowledge that is loaded already."""
-    team = next(iter(settings.extra_pages), None)
-    return Desk(drafts_folder(settings), cases, vocabulary(), team)
 
 
 def load_desk(settings: Settings, drafts: Path | None = None, team: Path | None = None) -> Desk:

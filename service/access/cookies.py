@@ -17,8 +17,6 @@ LASTS_S = 12 * 3600
 BROWSER_LASTS_S = 365 * 24 * 3600
 LONGEST_FORM = 4_096
 """Bytes of the form that are read."""
-SIGN_IN, BEGIN, CALLBACK = "/auth/", "/auth/login", "/auth/callback"
-"""Where signing in at an identity provider is served, begins, and comes back to."""
 
 
 class Cookies:

@@ -1,4 +1,4 @@
-"""How many requests a client may send: counted by key, by user, or by address."""
+"""How many requests a client may send: counted by key or by address."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def storage_of(place: str) -> Storage:
 
 
 def client_of(principal: Principal, address: str) -> str:
-    """Who requests are counted for: a key, a user, else an address."""
+    """Who requests are counted for: a key, else an address."""
     return f"{principal.id}@{network_of(address)}" if principal.shared else principal.id
 
 

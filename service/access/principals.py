@@ -1,4 +1,4 @@
-"""Who a request comes from: a key of the settings, a stored key, somebody who signed in, or anybody."""
+"""Who a request comes from: a key of the settings, a stored key, or anybody."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Principal:
     @property
     def shared(self) -> bool:
         """Whether several people may use these credentials."""
-        return not self.id.startswith(("key:", "user:"))
+        return not self.id.startswith("key:")
 
 
 ANYBODY = Principal(id="", name="", scope="ask")
@@ -84,7 +84,7 @@ class Access:
             for keys_of_scope, scope in listed
             for key in sorted(keys_of_scope)
         )
-        self._admin_keys = bool(settings.administrators) or bool(settings.oidc.admin_groups)
+        self._admin_keys = bool(settings.administrators)
         self._known: TTLCache[str, Principal | None] = TTLCache(MOST_CACHED, cached_s)
         self._stored: TTLCache[str, bool] = TTLCache(2, cached_s, timer=monotonic)
         self._lately: TTLCache[str, Principal | None] = TTLCache(MOST_CACHED, OUTAGE_S)
@@ -146,8 +146,6 @@ class Access:
             return None
         if session.principal.startswith(SHARED):
             return next((known for _, known in self._shared if known.id == session.principal), None)
-        if not session.principal.startswith(principal_id("")):
-            return Principal(id=session.principal, name=session.name, scope=session.scope)
         # A session lives no longer than the secret that opened it.
         return of_key(self._keys.of_session(session) if self._keys is not None else None)
 
@@ -210,11 +208,6 @@ def of_key(key: ApiKey | None) -> Principal | None:
 def shared_id(key: str) -> str:
     """The id of a key of the settings, from which the key cannot be found out by trying words."""
     return SHARED + hashlib.scrypt(key.encode(), salt=b"trainmedic principal", n=2**12, r=8, p=1, dklen=12).hex()
-
-
-def user_id(issuer: str, subject: str) -> str:
-    """The id of somebody who signed in at an identity provider."""
-    return "user:" + hashlib.sha256(f"{issuer}\0{subject}".encode()).hexdigest()[:32]
 
 
 def hashed(text: str) -> str:

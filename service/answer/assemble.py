@@ -26,7 +26,6 @@ from trainmedic.service.answer.schema import (
     CauseView,
     MechanismRef,
     RefutationView,
-    SightingsView,
     StepView,
     markdown,
 )
@@ -86,7 +85,6 @@ def assemble(draft: Draft, asked: Asked | None = None) -> Answer:
         defects=tuple(defect_view(match, language) for match in draft.defects),
         messages=tuple(message_view(match, language) for match in draft.printed),
         similar=tuple(map(similar_view, draft.similar)),
-        sightings=_sightings(draft),
         words_only=draft.knowledge.index.words_only,
         comparison=two_runs_view(draft),
         horizon=horizon,
@@ -111,13 +109,6 @@ def _missing(draft: Draft) -> tuple[Missing, ...]:
     """Nothing is asked of a user who says thanks."""
     thanks = draft.message.relation in (Relation.ACKNOWLEDGEMENT, Relation.SOLVED)
     return () if thanks else draft.diagnosis.missing
-
-
-def _sightings(draft: Draft) -> SightingsView | None:
-    if draft.sightings is None:
-        return None
-    count, last = draft.sightings
-    return SightingsView(count=count, last=last)
 
 
 def cause_views(draft: Draft, language: str) -> tuple[CauseView, ...]:

@@ -389,14 +389,6 @@ class SimilarView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SightingsView:
-    """The same failure in earlier conversations of this service: how many, and the day of the last (ISO 8601)."""
-
-    count: int
-    last: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EffectView:
     """What a difference between two runs does. ``kind``: rule, defect, origin, default, removed, renamed.
 
@@ -569,7 +561,6 @@ class Answer:
     defects: tuple[DefectView, ...] = ()
     messages: tuple[MessageView, ...] = ()
     similar: tuple[SimilarView, ...] = ()
-    sightings: SightingsView | None = None
     words_only: bool = False
     comparison: TwoRunsView | None = None
     horizon: tuple[HorizonView, ...] = ()

@@ -6,7 +6,7 @@ Labels have few values: routes and never paths, verdicts, rules, outcomes. docs/
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.core import GaugeMetricFamily
@@ -70,7 +70,7 @@ class Metrics:
             if finding.status == "fired":
                 self.fired.labels(rule=finding.rule_id, severity=finding.severity).inc()
 
-    def on_feedback(self, feedback: Feedback, previous: Feedback | None, answer: Mapping[str, Any]) -> None:
+    def on_feedback(self, feedback: Feedback) -> None:
         """Count the feedback."""
         self.feedback.labels(reaction=feedback.reaction).inc()
 

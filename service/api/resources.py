@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from trainmedic.service.answer.schema import SightingsView
-
 if TYPE_CHECKING:
     from trainmedic.kb.engine.mechanism import Mechanism
     from trainmedic.kb.engine.rule import Rule
@@ -149,11 +147,10 @@ class MechanismPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MechanismDocument:
-    """One mechanism: its summary, its page as Markdown, and how often it was the answer here."""
+    """One mechanism: its summary and its page as Markdown."""
 
     mechanism: MechanismSummary
     markdown: str
-    sightings: SightingsView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,11 +173,10 @@ class RulePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseDocument:
-    """One case: its fields, its page as Markdown, and how often it was the answer here."""
+    """One case: its fields and its page as Markdown."""
 
     case: Mapping[str, Any]
     markdown: str
-    sightings: SightingsView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

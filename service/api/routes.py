@@ -211,7 +211,7 @@ def add_case_routes(router: APIRouter, advisor: Advisor) -> None:
         fields = plain(case)
         assert isinstance(fields, dict)
         markdown = render_cause(case, knowledge.mechanisms, language)
-        return CaseDocument(case=fields, markdown=markdown, sightings=advisor.memory.sightings(case_id, knowledge))
+        return CaseDocument(case=fields, markdown=markdown)
 
 
 def add_mechanism_routes(router: APIRouter, advisor: Advisor) -> None:
@@ -238,7 +238,6 @@ def add_mechanism_routes(router: APIRouter, advisor: Advisor) -> None:
         return MechanismDocument(
             mechanism=MechanismSummary.of(mechanism, language),
             markdown=render_mechanism(mechanism, None, language),
-            sightings=advisor.memory.sightings(mechanism_id, advisor.knowledge),
         )
 
 

@@ -1,1 +1,1 @@
-"""What is notified of answers and feedback."""
+"""What is told of requests from outside: the spans of their traces."""

@@ -41,7 +41,6 @@ def candidates_of(hits: Sequence[Hit], context: Context, knowledge: Knowledge) -
             fused=hit.fused,
             page=hit.page,
             words=hit.words,
-            meaning=hit.meaning,
             pasted=hit.pasted,
         )
         for hit in hits

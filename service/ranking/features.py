@@ -47,7 +47,7 @@ UNRELATED = 0.1
 """What is left of a fired rule's weight where its symptoms are not those asked about."""
 
 FOR = (
-    *("fused", "page", "words", "meaning", "agreed", "pasted", "pasted_agreed", "mechanism_fused", "concepts", "focus"),
+    *("fused", "page", "pasted_agreed", "mechanism_fused", "concepts", "focus"),
     *("symptom", "predicted"),
     *("support", "holds", "rule_fired", "rule_unsure", "framework_match", "algorithm_match", "family_match"),
     *("version_inside", "settings", "helped", "common", "message", "reported"),
@@ -95,7 +95,6 @@ class Candidate:
     fused: float = 0.0
     page: float = 0.0
     words: float = 0.0
-    meaning: float = 0.0
     pasted: float = 0.0
     mechanism: float = 0.0
 
@@ -237,10 +236,6 @@ def features(candidate: Candidate, context: Context) -> Mapping[str, float]:
     values = {
         "fused": candidate.fused,
         "page": candidate.page,
-        "words": candidate.words,
-        "meaning": candidate.meaning,
-        "agreed": min(candidate.page, candidate.words, candidate.meaning),
-        "pasted": candidate.pasted,
         "pasted_agreed": min(max(candidate.page, candidate.words), candidate.pasted),
         "mechanism_fused": candidate.mechanism,
         "rule_fired": max(fired, default=0.0),

@@ -48,9 +48,9 @@ KNOWN_ENOUGH = 0.3
 class Hit:
     """One case. ``why`` says what found it, in words; the ranks are those of its best chunk (None: not found so).
 
-    ``words`` and ``meaning`` (its best chunk), ``page`` (its whole page) and ``pasted`` (its page for the words of the
-    paste) are its scores in the four lists, each relative to the best of the list; 0 where not found so. ``fused`` is
-    the reciprocal rank fusion of the question's three lists, from 0 to 1.
+    ``words`` (its best chunk), ``page`` (its whole page) and ``pasted`` (its page for the words of the paste) are its
+    scores in these lists, each relative to the best of the list; 0 where not found so. ``fused`` is the reciprocal rank
+    fusion of the question's three lists, from 0 to 1.
     """
 
     case_id: str
@@ -60,7 +60,6 @@ class Hit:
     lexical_rank: int | None = None
     fired: bool = False
     words: float = 0.0
-    meaning: float = 0.0
     page: float = 0.0
     pasted: float = 0.0
     fused: float = 0.0
@@ -107,7 +106,6 @@ def retrieve(
             lexical_rank=_rank(lists.words, case_id),
             fired=case_id in lists.fired,
             words=_relative(lists.words, case_id),
-            meaning=_relative(lists.meaning, case_id),
             page=_relative(lists.page, page_of(case_id)),
             pasted=_relative(lists.pasted, page_of(case_id)),
             fused=fused.get(case_id, 0.0),

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, delete, func, insert, select, update
 from sqlalchemy.engine import Engine, Row
@@ -22,7 +22,6 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.storage.database import aware, open_database, reading, scrub, writing
-from trainmedic.service.storage.outcomes import OpenQuestion, Reason, Sightings
 from trainmedic.service.storage.tables import ANSWERS, FEEDBACK, TURNS
 
 REACTIONS = ("up", "down", "resolved")
@@ -31,10 +30,9 @@ MAX_TITLE = 120
 LATEST = 40
 """Turns of a conversation that are read, besides its first: each may hold megabytes."""
 
+Reason = Literal["not_in_kb", "need_input", "voted_down"]
 OURS = frozenset(("url", "link", "versions"))
 """Fields of an answer without names of the user's: links of the knowledge, and versions, which look like addresses."""
-_WHOSE = TURNS.c.owner + "/" + TURNS.c.conversation_id
-"""Tells conversations apart: clients choose ids, and those of two owners may be the same."""
 _ADD = insert(TURNS)
 _KEEP = insert(ANSWERS)
 
@@ -50,11 +48,15 @@ class Feedback:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmedTurn:
-    """A question whose answer its user marked as the one that resolved it (``reaction``: up or resolved)."""
+class OpenQuestion:
+    """One conversation that ended without a resolution. ``question`` is its first message, masked."""
 
-    turn: Turn
-    reaction: str
+    conversation_id: str
+    answer_id: str
+    question: str
+    asked_at: datetime
+    reason: Reason
+    comment: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +158,7 @@ class History:
                 new = {"conversation_id": copy, "answer_id": uuid.uuid4().hex, "owner": owner}
                 new["copied_from"] = row["copied_from"] or row["answer_id"]
                 turn = {name: value for name, value in row.items() if name != "id"}
-                # Without its fingerprint: a copy is no second sighting of the failure.
-                connection.execute(_ADD, turn | new | {"fingerprint": ""})
+                connection.execute(_ADD, turn | new)
                 stored = select(ANSWERS.c.body).where(ANSWERS.c.answer_id == row["answer_id"])
                 body = connection.execute(stored).scalar()
                 if body is not None:
@@ -174,7 +175,6 @@ class History:
         versions: Sequence[str],
         now: datetime | None = None,
         answer: str | None = None,
-        fingerprint: str = "",
         owner: str = "",
         continues: bool = False,
     ) -> None:
@@ -195,7 +195,6 @@ class History:
             "causes": json.dumps(list(turn.causes)),
             "said": turn.said,
             "versions": json.dumps(list(versions)),
-            "fingerprint": fingerprint,
             "owner": owner,
         }
         with writing(self._engine) as connection:
@@ -235,28 +234,6 @@ class History:
             return None
         return Feedback(answer_id=row.answer_id, reaction=row.reaction, reason=row.reason, comment=row.comment)
 
-    def sightings(self, fingerprint: str, conversation_id: str = "", owner: str = "") -> Sightings | None:
-        """The other conversations about the same failure; None if there are none."""
-        if not fingerprint:
-            return None
-        conversations = func.count(func.distinct(_WHOSE))
-        others = (TURNS.c.fingerprint == fingerprint) & ~_in(owner, conversation_id)
-        with reading(self._engine) as connection:
-            count, last = connection.execute(select(conversations, func.max(TURNS.c.asked_at)).where(others)).one()
-        return Sightings(count=count, last=aware(last)) if count else None
-
-    def sightings_of_causes(self) -> Mapping[str, Sightings]:
-        """How often each cause came first in an answer that was given, by its id."""
-        columns = select(_WHOSE.label("whose"), TURNS.c.causes, TURNS.c.asked_at)
-        conversations: dict[str, set[str]] = {}
-        last: dict[str, datetime] = {}
-        with reading(self._engine) as connection:
-            for row in connection.execute(columns.where(TURNS.c.verdict == "answered").order_by(TURNS.c.id)):
-                for cause in json.loads(row.causes)[:1]:
-                    conversations.setdefault(cause, set()).add(row.whose)
-                    last[cause] = aware(row.asked_at)
-        return {cause: Sightings(count=len(ids), last=last[cause]) for cause, ids in sorted(conversations.items())}
-
     def unresolved(self) -> tuple[OpenQuestion, ...]:
         """The conversations that ended without a resolution, oldest first."""
         reactions = FEEDBACK.c.answer_id == TURNS.c.answer_id
@@ -266,14 +243,6 @@ class History:
             for row in connection.execute(query.order_by(TURNS.c.id)):
                 conversations.setdefault((row.owner, row.conversation_id), []).append(row)
         return tuple(found for rows in conversations.values() if (found := _open(rows)) is not None)
-
-    def confirmed(self) -> tuple[ConfirmedTurn, ...]:
-        """The questions whose answers were marked as right, oldest first."""
-        right = FEEDBACK.c.reaction.in_(("up", "resolved"))
-        query = select(TURNS, FEEDBACK.c.reaction).join(FEEDBACK, FEEDBACK.c.answer_id == TURNS.c.answer_id)
-        with reading(self._engine) as connection:
-            rows = connection.execute(query.where(right).order_by(TURNS.c.id)).all()
-        return tuple(ConfirmedTurn(turn=_turn(row), reaction=row.reaction) for row in rows)
 
     def conversations(self, owner: str, offset: int = 0, limit: int = 50) -> tuple[Conversation, ...]:
         """An owner's conversations, the latest first."""
@@ -403,7 +372,5 @@ def _open(rows: Sequence[Row[Any]]) -> OpenQuestion | None:
         question=first.question,
         asked_at=aware(first.asked_at),
         reason=reason,
-        fingerprint=next((row.fingerprint for row in reversed(rows) if row.fingerprint), ""),
-        causes=tuple(json.loads(last.causes)),
         comment=last.comment or "",
     )

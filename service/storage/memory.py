@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal, Protocol
+from typing import Protocol
 
 from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, StoreError
 from trainmedic.kb.identities import mask_identities
-from trainmedic.kb.model.evidence import Evidence
-from trainmedic.kb.parse.logs.error_lines import template
 from trainmedic.kb.serialization import to_json_once
 from trainmedic.service.answer.messages import messages
-from trainmedic.service.answer.schema import Answer, SightingsView
+from trainmedic.service.answer.schema import Answer
 from trainmedic.service.dialogue.turn import Asked, Outcome, Turn, turn_of
-from trainmedic.service.ranking.knowledge import Knowledge
-from trainmedic.service.storage.curation import Embed, SeenCauseView, UnresolvedView, seen_views, unresolved_views
 from trainmedic.service.storage.history import Conversation, Feedback, History, PastTurn, StoredAnswer, storable
-from trainmedic.service.storage.outcomes import Sightings
 
 log = logging.getLogger("trainmedic.memory")
 
@@ -35,8 +29,8 @@ class Observer(Protocol):
     def on_answer(self, answer: Answer) -> None:
         """An answer is complete and stored."""
 
-    def on_feedback(self, feedback: Feedback, previous: Feedback | None, answer: Mapping[str, Any]) -> None:
-        """Feedback was stored. ``previous`` is the feedback that it replaces, ``answer`` the stored answer as JSON."""
+    def on_feedback(self, feedback: Feedback) -> None:
+        """Feedback was stored."""
 
     def on_deletion(self, answer_ids: Collection[str]) -> None:
         """These answers were deleted with their conversation."""
@@ -45,7 +39,7 @@ class Observer(Protocol):
 class Memory:
     """The history and those who are told of what is added to it. Safe to share between threads.
 
-    All methods but `remember` and `seen_before` raise `StoreError` if the database cannot be reached.
+    All methods but `remember` raise `StoreError` if the database cannot be reached.
     """
 
     def __init__(self, history: History | None = None, observers: Sequence[Observer] = ()) -> None:
@@ -102,43 +96,9 @@ class Memory:
         # People paste into comments too: what is stored is masked, like everything else.
         reason, comment = (mask_identities(storable(text)) for text in (feedback.reason, feedback.comment))
         masked = replace(feedback, reason=reason, comment=comment)
-        previous = self.history.feedback(feedback.answer_id)
         self.history.give_feedback(masked)
-        if self._observers:
-            stored = self.answer(feedback.answer_id)
-            for observer in self._observers:
-                observer.on_feedback(masked, previous, stored.answer if stored is not None else {})
-
-    def seen(self, knowledge: Knowledge, language: Literal["en", "zh"] = "en") -> tuple[SeenCauseView, ...]:
-        """How often each cause and mechanism was the answer here."""
-        if self.history is None:
-            return ()
-        titles = {cause_id: cause.title.get(language) for cause_id, cause in knowledge.published.items()}
-        return seen_views(
-            self.history.sightings_of_causes(),
-            titles,
-            lambda cause_id: next((place.mechanism for place in knowledge.places.get(cause_id, ())), ""),
-        )
-
-    def sightings(self, cause_id: str, knowledge: Knowledge) -> SightingsView | None:
-        """How many conversations of this service a cause, or the causes of a mechanism, came first in."""
-        view = next((view for view in self.seen(knowledge) if view.id == cause_id), None)
-        return SightingsView(count=view.count, last=view.last) if view is not None else None
-
-    def seen_before(
-        self, evidence: Evidence, verdict: str, causes: Sequence[str], conversation_id: str, owner: str
-    ) -> Sightings | None:
-        """The other conversations about the same failure; None also while the database cannot be reached."""
-        if self.history is None or verdict in ("no_fault", "explained"):
-            return None
-        try:
-            return self.history.sightings(fingerprint(evidence, _committed(verdict, causes)), conversation_id, owner)
-        except StoreError:
-            return None
-
-    def unresolved(self, embed: Embed, nearest: Callable[[str], str]) -> tuple[UnresolvedView, ...]:
-        """The questions without an answer that helped, those alike as one; ``nearest`` gives the page most like one."""
-        return unresolved_views(self.history.unresolved(), embed, nearest) if self.history is not None else ()
+        for observer in self._observers:
+            observer.on_feedback(masked)
 
     def remember(self, asked: Asked, answer: Answer) -> Answer:
         """Store a question with its final answer, and notify the observers.
@@ -181,38 +141,14 @@ def _store(history: History, asked: Asked, answer: Answer) -> None:
         causes=tuple(cause.case_id for cause in answer.causes),
         said=_said(answer),
     )
-    known = tuple(cause.case_id for cause in answer.causes[:1] if cause.origin == "known")
     history.add(
         answer.conversation_id,
         turn,
         (answer.kb_version, answer.ruleset_version, asked.index_id),
         answer=to_json_once(answer),
-        fingerprint=fingerprint(asked.evidence, _committed(answer.verdict, known)),
         owner=asked.owner,
         continues=asked.continues,
     )
-
-
-def fingerprint(evidence: Evidence, causes: Sequence[str]) -> str:
-    """What makes two incidents the same: the failure without numbers, paths and names, as a short digest.
-
-    Empty if neither an exception nor a known cause identifies it.
-    ``causes`` are those of an answer that commits to its first one, else nothing.
-    """
-    root = next((trace for trace in evidence.tracebacks if trace.root), None)
-    symptoms = sorted({signal.kind for signal in evidence.signals if not signal.stated})
-    if root is not None and root.exception:
-        parts = ["exception", root.exception.rpartition(".")[2], template(root.message)]
-    elif causes:
-        parts = ["cause", causes[0], *symptoms]
-    else:
-        return ""
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def _committed(verdict: str, causes: Sequence[str]) -> tuple[str, ...]:
-    """The causes of an answer that commits to its first one."""
-    return tuple(causes) if verdict == "answered" else ()
 
 
 def _is_of(answer_id: str, owner: str, history: History) -> bool:

@@ -19,7 +19,6 @@ TURNS = Table(
     Column("causes", Text, nullable=False),
     Column("said", Text, nullable=False, server_default=""),
     Column("versions", Text, nullable=False),
-    Column("fingerprint", String(16), nullable=False, server_default="", index=True),
     Column("owner", String(64), nullable=False, server_default=""),
     Column("copied_from", String(64), nullable=False, server_default="", index=True),
     Index("ix_turns_owner", "owner", "conversation_id"),

@@ -23,7 +23,7 @@ from trainmedic.kb.parse.logs import event_files
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.text import compressed
 from trainmedic.ui.chat.markdown import message_html
-from trainmedic.ui.present.slack_text import neutral, split_markdown
+from trainmedic.ui.present.slack_text import inert, split_markdown
 
 Target = Callable[[bytes], None]
 NAMES = ("", "a.yaml", "a.json", "a.toml", "a.ini", "a.py", "a.sh", "a.log", "a.txt", "a.ipynb", "a.csv", "pip.txt")
@@ -101,7 +101,7 @@ def _shown(data: bytes) -> None:
     html = str(message_html(text, "Copy")).lower()
     assert "<script" not in html
     assert 'href="javascript:' not in html
-    assert "<!" not in neutral(text)
+    assert "<!" not in inert(text)
     assert all(len(piece) <= 200 for piece in split_markdown(text, 200))
 
 

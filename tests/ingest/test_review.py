@@ -14,7 +14,6 @@ from trainmedic.ingest.authoring.lint import Standards, lint
 from trainmedic.ingest.items import Raw
 from trainmedic.ingest.review.desk import Desk
 from trainmedic.ingest.review.page_text import case_of
-from trainmedic.ingest.review.questions import draft_of_questions
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.errors import InvalidRequest, NotFound
@@ -297,24 +296,11 @@ def test_a_teams_page_needs_less_than_a_built_in_one(tmp_path: Path) -> None:
 
 def test_what_may_hold_a_users_question_is_read_by_nobody_else_on_the_machine(tmp_path: Path) -> None:
     folder = tmp_path / "drafts"
-    draft = draft_of_questions(folder, "a1", ("our reward server hangs after step 1",))
-    desk(folder).edit(draft.id, "---\nid: x\n---\n", NOW)
-    desk(folder).reject(draft.id, "no cause", NOW)
+    (made,) = drafted(folder, POST_MORTEM)
+    desk(folder).edit(made, "---\nid: x\n---\n", NOW)
+    desk(folder).reject(made, "no cause", NOW)
     assert {path.stat().st_mode & 0o777 for path in folder.rglob("*") if path.is_file()} == {0o600}
     assert {path.stat().st_mode & 0o777 for path in (folder, folder / "reviews")} == {0o700}
-
-
-def test_questions_that_nothing_explains_begin_a_draft(tmp_path: Path) -> None:
-    questions = ("our reward server hangs after step 1\nlog in /home/jane/x", "reward server hangs again")
-    draft = draft_of_questions(tmp_path, "a1", questions, ("no help",), BUILT_IN)
-    assert draft.title == "our reward server hangs after step 1"
-    assert draft.related == (BUILT_IN,)
-    page = desk(tmp_path).entry(draft.id).page
-    assert "reward server hangs again" in page
-    assert "jane" not in page
-    assert draft_of_questions(tmp_path, "a1", questions).id == draft.id
-    with pytest.raises(InvalidRequest):
-        draft_of_questions(tmp_path, "a2", ("", "  "))
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ ANSWER_KEYS = [
     "id", "conversation_id", "verdict", "language", "mode", "model", "answer", "causes", "findings", "citations",
     "missing", "signals", "run", "receipt", "kb_version", "ruleset_version", "notices", "usage", "timings_ms",
     "trace_id", "series", "steps", "sections", "differential", "changes", "defects", "messages", "similar",
-    "sightings", "words_only", "comparison", "horizon", "effective",
+    "words_only", "comparison", "horizon", "effective",
 ]  # fmt: skip
 CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
 FINDING_KEYS = {
@@ -73,9 +73,7 @@ def described(document: dict[str, Any], path: str, method: str, status: int = 20
 def steady(answer: dict[str, Any]) -> dict[str, Any]:
     """The answer without what differs from one asking to the next."""
     return {
-        key: value
-        for key, value in answer.items()
-        if key not in ("id", "conversation_id", "timings_ms", "trace_id", "sightings")
+        key: value for key, value in answer.items() if key not in ("id", "conversation_id", "timings_ms", "trace_id")
     }
 
 

@@ -24,6 +24,7 @@ from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.storage.database import METADATA, engine_of
 from trainmedic.service.storage.history import LATEST, Feedback, History
 from trainmedic.service.storage.migrations import FOLDER, HEAD, migrate
+from trainmedic.ui.cli import main
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 
@@ -249,29 +250,6 @@ def test_opening_a_current_database_does_not_load_alembic(tmp_path: Path) -> Non
     assert "alembic" not in done.stdout.split()
 
 
-def later(days: int) -> datetime:
-    return NOW + timedelta(days=days)
-
-
-def test_a_failure_is_seen_in_other_conversations_only(history: History) -> None:
-    history.add("c1", turn("a1"), [], now=NOW, fingerprint="f")
-    history.add("c1", turn("a2"), [], now=later(1), fingerprint="f")
-    history.add("c2", turn("a3"), [], now=later(2), fingerprint="f")
-    history.add("c3", turn("a4"), [], now=later(3))
-    seen = history.sightings("f", "c2")
-    assert seen is not None
-    assert (seen.count, seen.last) == (1, later(1))
-    assert (history.sightings(""), history.sightings("other")) == (None, None)
-
-
-def test_each_cause_is_counted_once_a_conversation(history: History) -> None:
-    for number, conversation in enumerate(["c1", "c1", "c2"]):
-        history.add(conversation, turn(f"a{number}"), [], now=later(number))
-    history.add("c3", replace(turn("open"), verdict="need_input"), [], now=later(9))
-    seen = history.sightings_of_causes()
-    assert {cause: (found.count, found.last) for cause, found in seen.items()} == {"case-1": (2, later(2))}
-
-
 def test_what_a_conversation_left_open_is_told_with_its_reason(history: History) -> None:
     def add(conversation: str, answer: str, verdict: str) -> None:
         history.add(conversation, replace(turn(answer, f"why {conversation}?"), verdict=verdict), [], now=NOW)
@@ -291,7 +269,21 @@ def test_what_a_conversation_left_open_is_told_with_its_reason(history: History)
         "down": "voted_down",
     }
     assert (found["down"].comment, found["unknown"].question) == ("it was the proxy", "why unknown?")
-    assert [(item.turn.answer_id, item.reaction) for item in history.confirmed()] == [("a6", "resolved")]
+
+
+def test_the_command_lists_open_questions_the_latest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path))
+    assert main(["admin", "history", "unresolved"]) == 0
+    assert "nothing yet" in capsys.readouterr().err
+    history = History(f"sqlite:///{tmp_path / 'history.sqlite3'}")
+    for number, asked in enumerate(("why?", "and why\nthat?")):
+        left_open = replace(turn(f"a{number}", asked), verdict="not_in_kb")
+        history.add(f"c{number}", left_open, [], now=NOW + timedelta(days=number))
+    history.close()
+    assert main(["admin", "history", "unresolved", "--top", "1"]) == 0
+    assert capsys.readouterr().out == f"{(NOW + timedelta(days=1)).date()}  not_in_kb   and why that?\n"
 
 
 def test_a_conversation_goes_on_in_place_after_its_last_answer_and_in_a_copy_after_an_earlier_one(
@@ -299,7 +291,7 @@ def test_a_conversation_goes_on_in_place_after_its_last_answer_and_in_a_copy_aft
 ) -> None:
     for name in ("a1", "a2"):
         body = f'{{"id": "{name}", "conversation_id": "c", "answer": "text of {name}"}}'
-        history.add("c", turn(name), ["v"], answer=body, fingerprint="f")
+        history.add("c", turn(name), ["v"], answer=body)
     assert history.branch("a2") == "c"
     copy = history.branch("a1")
     assert copy not in (None, "c")
@@ -309,5 +301,4 @@ def test_a_conversation_goes_on_in_place_after_its_last_answer_and_in_a_copy_aft
     assert stored is not None
     assert stored.answer == {"id": copied.answer_id, "conversation_id": copy, "answer": "text of a1"}
     assert [t.answer_id for t in history.turns("c")] == ["a1", "a2"]
-    assert history.sightings("f", "c") is None
     assert history.branch("ghost") is None

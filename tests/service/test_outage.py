@@ -47,10 +47,6 @@ class FlakyHistory(History):
         self._reach()
         return super().turns(*arguments, **more)
 
-    def sightings(self, *arguments: Any, **more: Any) -> Any:
-        self._reach()
-        return super().sightings(*arguments, **more)
-
     def stored_answer(self, answer_id: str) -> Any:
         self._reach()
         return super().stored_answer(answer_id)

@@ -58,7 +58,6 @@ def test_a_flag_beats_the_environment_which_beats_the_file(monkeypatch: pytest.M
         ("model_context_tokens", 4096, "model.context_tokens"),
         ("rate_limit", "5/day", "rate.limit"),
         ("rate_limit_ask", "5/day", "rate.limit_ask"),
-        ("oidc_admin_groups", "curators", "oidc.admin_groups"),
         ("embedder", "openai:bge", "embedder.name"),
         ("embedder_base_url", "http://e/v1", "embedder.base_url"),
         ("history_days", 7, "history_days"),

@@ -19,7 +19,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer, Citation, Language, Section, Verdict
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.present.slack import ELEMENT, MESSAGE, Extras, lead, render_answer, weight
-from trainmedic.ui.present.slack_text import escape, link, neutral, split_markdown, wrapped
+from trainmedic.ui.present.slack_text import escape, inert, link, split_markdown, wrapped
 
 TEXTS = st.text(alphabet="ab \n`~#<>&*|[]()!@$é中\u2028", max_size=400)
 BLOCKS = st.lists(st.one_of(TEXTS, TEXTS.map(lambda text: f"```py\n{text.replace('`', '')}\n```")), max_size=12).map(
@@ -67,8 +67,8 @@ def test_a_cut_code_block_is_closed_and_opened_again() -> None:
 
 @given(text=TEXTS)
 def test_nobody_can_be_mentioned(text: str) -> None:
-    assert not re.search(r"<[!@#]", neutral(text))
-    assert neutral(text).replace("\u200b", "") == text.replace("\u200b", "")
+    assert not re.search(r"<[!@#]", inert(text))
+    assert inert(text).replace("\u200b", "") == text.replace("\u200b", "")
     assert not re.search(r"[<>]|&(?!amp;|lt;|gt;)", escape(text))
 
 

@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.scripted import Scripted, sends
+from trainmedic.kb.errors import InvalidSettings
 from trainmedic.ui.cli import main
+from trainmedic.ui.present.slack_text import inert
+from trainmedic.ui.watch.destination import NotDelivered, Notice, destination
 
 HEALTHY = "".join(f"{{'loss': {2.0 - n / 50}, 'grad_norm': 1.{n % 7}, 'step': {n}}}\n" for n in range(1, 12))
 BROKEN = "{'loss': nan, 'grad_norm': nan, 'step': 12}\n"
@@ -67,6 +70,25 @@ def test_a_service_that_apprise_knows_gets_headline_and_answer(broken: str, kto:
     assert "step 12: a loss is NaN" in message["title"]
     assert "vanilla_loss" in message["message"]
     assert message["type"] == "failure"
+
+
+@pytest.mark.parametrize("scheme", ["http", "json"])
+def test_a_redirect_is_followed_nowhere(scheme: str, receiver: Scripted) -> None:
+    with Scripted(sends(302, "", Location=receiver.url)) as first:
+        with pytest.raises(NotDelivered):
+            destination(first.url.replace("http", scheme))(Notice(body={}, title="nan", text="nan"))
+        assert len(first.posted) == 1
+    assert receiver.posted == []
+
+
+@pytest.mark.parametrize("url", ["ftp://a/b", "hooks.example/x", "http://", "file:///etc/passwd", "http://[x"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(InvalidSettings):
+        destination(url)
+
+
+def test_a_pasted_mention_notifies_nobody() -> None:
+    assert inert("<!channel> @all a@b.c") == "<\u200b!channel> @\u200ball a@b.c"
 
 
 def test_a_webhook_that_refuses_and_a_service_that_is_away_are_said_and_harm_nothing(

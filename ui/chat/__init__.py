@@ -18,12 +18,7 @@ def register_channel(app: FastAPI, context: AppContext) -> None:
         return
     from trainmedic.ui.chat import mount
 
-    make = partial(make_shell, context)
-    if context.settings.oidc.issuer:  # what is wrong with its settings is said at the start
-        made = make()
-        mount.attach(app, lambda: made)
-    else:
-        mount.attach(app, make)
+    mount.attach(app, partial(make_shell, context))
 
 
 def make_shell(context: AppContext) -> Shell:

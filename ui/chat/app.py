@@ -12,21 +12,18 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from fastapi import FastAPI
-from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from trainmedic.kb.errors import Forbidden
 from trainmedic.service.access.cookies import (
-    BEGIN,
     BROWSER,
     BROWSER_LASTS_S,
     LASTS_S,
     LONGEST_FORM,
     SESSION,
-    SIGN_IN,
     Cookies,
     browser_id,
     cookie,
@@ -35,9 +32,8 @@ from trainmedic.service.access.cookies import (
     own_path,
     same_site,
 )
-from trainmedic.service.access.gate import REFUSALS, Gate, Refused, address_of, from_this_machine
+from trainmedic.service.access.gate import REFUSALS, Gate, Refused, address_of
 from trainmedic.service.access.limits import client_of
-from trainmedic.service.access.oidc import OidcSignIn
 from trainmedic.service.access.principals import ANYBODY, Principal
 from trainmedic.service.access.proxies import host_of
 from trainmedic.service.access.slots import for_client
@@ -54,7 +50,6 @@ from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
 from trainmedic.ui.chat.uploads import upload_folder
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.knowledge.pages import PATHS, KnowledgePages
-from trainmedic.ui.review.pages import ReviewPages
 
 LoadPages = Callable[[AppContext], FastAPI]
 """`ui.chat.pages.make_pages`, imported beside the first requests."""
@@ -62,7 +57,6 @@ LoadPages = Callable[[AppContext], FastAPI]
 STATIC = "/ui/"
 LOGIN, LOGOUT = "/login", "/logout"
 PAGES = {path_of(language): language for language in LANGUAGES}
-REVIEW = tuple(path_of(language, "review") for language in LANGUAGES)
 LANGUAGE_COOKIE = "tm_lang"
 LONGEST_QUERY = 8_000
 """Characters of an address's query that are read."""
@@ -87,7 +81,7 @@ HEADERS = (
 class Shell:
     """The ASGI application in front of the pages: access, language, and a placeholder while they load.
 
-    Without ``load_pages`` there is no question page, only those of the knowledge and of the curator.
+    Without ``load_pages`` there is no question page, only those of the knowledge.
     """
 
     def __init__(
@@ -104,9 +98,7 @@ class Shell:
         self._public_host = urlsplit(settings.public_url).netloc
         self._cookies = Cookies(settings.public_url)
         self._calls = CallGuard(MAX_ATTACHMENTS)
-        self._oidc = OidcSignIn(settings, self._welcome, self._not_welcome) if settings.oidc.issuer else None
         self._static = static_files()
-        self._review = ReviewPages(context, self._address)
         self._knowledge = KnowledgePages(context, self._address)
         self._pages: Asgi | None = None
         self._folder = Path(tempfile.gettempdir())
@@ -212,9 +204,7 @@ class Shell:
         if scope["method"] not in ("GET", "HEAD") and not same_site(headers, self._hosts(scope)):
             return JSONResponse(error("forbidden", "requests from other sites are refused"), status_code=403), counted
         if signs_in:
-            return await self._sign_in_response(scope, receive), counted
-        if f"{path}/".startswith(REVIEW):
-            return await self._review_response(scope, principal), counted
+            return await (self._login(scope, receive) if path == LOGIN else self._logout(scope)), counted
         if principal is None and await self._gate.access.required():
             return self._refusal(scope), counted
         if not (principal or ANYBODY).may("read" if scope["method"] in ("GET", "HEAD") else "ask"):
@@ -223,12 +213,7 @@ class Shell:
 
     def _signs_in(self, path: str) -> bool:
         """Whether a path is where people sign in and out."""
-        return path in (LOGIN, LOGOUT) or (self._oidc is not None and path.startswith(SIGN_IN))
-
-    async def _sign_in_response(self, scope: Scope, receive: Receive) -> Response | Asgi:
-        if self._oidc is not None and scope["path"].startswith(SIGN_IN):
-            return self._oidc.app
-        return await (self._login(scope, receive) if scope["path"] == LOGIN else self._logout(scope))
+        return path in (LOGIN, LOGOUT)
 
     async def _page(self, scope: Scope) -> Response | None:
         """What is served without Gradio; None if the pages respond."""
@@ -290,18 +275,6 @@ class Shell:
             )
         return response
 
-    async def _review_response(self, scope: Scope, principal: Principal | None) -> Response | Asgi:
-        """The curator's pages, for administrators; without any keys, for browsers on this machine."""
-        access = self._gate.access
-        if await access.administrators():
-            if principal is None or not principal.may("admin"):
-                return self._refusal(scope)
-        elif await access.required() or not from_this_machine(scope):
-            return HTMLResponse(self._plain(scope, closed=True), status_code=403)
-        if scope["path"] in ("/review", "/zh/review"):
-            return RedirectResponse(with_query(f"{scope['path']}/", scope), status_code=307)
-        return self._review.app
-
     async def _keys_are_used(self) -> bool:
         """Whether any page requires a key."""
         access = self._gate.access
@@ -354,33 +327,9 @@ class Shell:
         if principal is not None:
             await self._gate.access.sign_out(secret)
             await self._gate.record(scope, principal, "sign out", "done")
-        response: Response = RedirectResponse("/", status_code=303)
-        if self._oidc is not None and principal is not None and principal.id.startswith("user:"):
-            # A page with a link, because our policy lets no form lead to another site.
-            page = self._plain(scope, signed_out=True, provider=await self._oidc.end_url())
-            response = HTMLResponse(page, headers={"Cache-Control": "no-store"})
+        response = RedirectResponse("/", status_code=303)
         response.headers["set-cookie"] = self._cookies.header(scope, SESSION, "", 0)
         return response
-
-    async def _welcome(self, request: Request, principal: Principal, target: str) -> Response:
-        """The response to somebody who has signed in at the identity provider."""
-        secret = await self._gate.access.sign_in(principal, LASTS_S)
-        if secret is None:
-            return await self._not_welcome(request, "oidc_failed")
-        await self._gate.record(request.scope, principal, "sign in", "done")
-        response = RedirectResponse(target, status_code=303)
-        # Lax: a strict cookie would not be sent on the way back from the provider's site.
-        header = self._cookies.header(request.scope, SESSION, secret, LASTS_S, same_site="Lax")
-        response.headers.append("set-cookie", header)
-        return response
-
-    async def _not_welcome(self, request: Request, problem: str) -> Response:
-        try:
-            await self._gate.record(request.scope, ANYBODY, "sign in", "refused")
-            await self._gate.attempted(request.scope)
-        except Refused as refused:
-            return self._form(request.scope, "/", problem="login_too_many", status=STATUS[refused.error.kind])
-        return self._form(request.scope, "/", problem=problem, status=403)
 
     def _refused(self, scope: Scope, refused: Refused) -> Response:
         cause = refused.error
@@ -396,8 +345,7 @@ class Shell:
 
     def _form(self, scope: Scope, target: str, *, problem: str = "", status: int = 401) -> Response:
         hours = LASTS_S // 3600
-        begin = f"{BEGIN}?{urlencode({'next': target})}" if self._oidc is not None else ""
-        values = {"form": True, "next": target, "wrong": problem, "hours": hours, "begin": begin}
+        values = {"form": True, "next": target, "wrong": problem, "hours": hours}
         page = self._plain(scope, **values, script=self._address("login.js"))
         return HTMLResponse(page, status_code=status, headers={"Cache-Control": "no-store"})
 
@@ -411,13 +359,9 @@ class Shell:
         defaults: dict[str, object] = {
             "form": False,
             "missing": False,
-            "closed": False,
             "refresh": False,
             "wrong": "",
             "hours": 0,
-            "begin": "",
-            "signed_out": False,
-            "provider": "",
         }
         defaults |= {"script": None, "next": "/", "css": self._address("ui.css"), "icon": self._address("icon.svg")}
         return render("plain.html", language, **(defaults | values))
@@ -441,9 +385,7 @@ def caller(scope: Scope, principal: Principal, browser: str = "") -> None:
 
 def route_of(path: str) -> str:
     """The kind of page at a path, which the audit log names instead of what somebody typed."""
-    if path in PAGES or path in PATHS or path in (LOGIN, LOGOUT):
-        return path
-    return "/review/" if f"{path}/".startswith(REVIEW) else "/{page}"
+    return path if path in PAGES or path in PATHS or path in (LOGIN, LOGOUT) else "/{page}"
 
 
 class StaticFile:

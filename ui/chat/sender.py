@@ -28,9 +28,9 @@ class Sender:
         state = self._scope.get("state", {})
         self._principal: Principal = state.get("principal", ANYBODY)
         self.owner: str = state.get("owner") or self._principal.id
-        """Whose what is asked is: a key's, a user's, else the browser's."""
+        """Whose what is asked is: a key's, else the browser's."""
         self.client = client_of(self._principal, address_of(self._scope))
-        """Who is counted: a key, a user, else an address."""
+        """Who is counted: a key, else an address."""
         self.run: Executor = for_client(self.client, context.executor)
 
     async def change(self, change: Callable[[str | None], None]) -> None:

@@ -1,4 +1,4 @@
-"""A typed client of the REST API, for programs: `Client`, and `AsyncClient` with the same methods.
+"""A typed client of the REST API, for programs.
 
     from trainmedic.ui.client import Client
 
@@ -12,67 +12,9 @@ response. docs/connect/python.md has every call with an example.
 
 from __future__ import annotations
 
-from trainmedic.service.api.resources import (
-    CaseDocument,
-    CaseSummary,
-    Hit,
-    Hits,
-    MechanismDocument,
-    MechanismSummary,
-    Readiness,
-    RuleDocument,
-    RuleSummary,
-    Versions,
-)
-from trainmedic.ui.client.asynchronous import AsyncClient
+from trainmedic.ui.client.client import Client
 from trainmedic.ui.client.failure import ServiceError
-from trainmedic.ui.client.models import (
-    Answer,
-    Audit,
-    Cause,
-    Citation,
-    Defect,
-    Delta,
-    Diff,
-    Differential,
-    Evidence,
-    Finding,
-    Missing,
-    Report,
-    Step,
-)
+from trainmedic.ui.client.models import Answer, Audit, Delta, Diff, Report, Step
 from trainmedic.ui.client.requests import read_files
-from trainmedic.ui.client.synchronous import Client
-from trainmedic.ui.client.webhooks import WebhookEvent, verified
 
-__all__ = [
-    "Answer",
-    "AsyncClient",
-    "Audit",
-    "CaseDocument",
-    "CaseSummary",
-    "Cause",
-    "Citation",
-    "Client",
-    "Defect",
-    "Delta",
-    "Diff",
-    "Differential",
-    "Evidence",
-    "Finding",
-    "Hit",
-    "Hits",
-    "MechanismDocument",
-    "MechanismSummary",
-    "Missing",
-    "Readiness",
-    "Report",
-    "RuleDocument",
-    "RuleSummary",
-    "ServiceError",
-    "Step",
-    "Versions",
-    "WebhookEvent",
-    "read_files",
-    "verified",
-]
+__all__ = ["Answer", "Audit", "Client", "Delta", "Diff", "Report", "ServiceError", "Step", "read_files"]

@@ -7,10 +7,9 @@ class ServiceError(Exception):
     """A call that failed. Branch on ``code``, never on the text.
 
     Codes are those of the API (docs/connect/api.md), and of the client itself: ``unreachable`` (no connection, or it
-    broke),
-    ``timeout`` (the client's own; the service's has the same name), ``interrupted`` (a stream ended early),
-    ``bad_response`` (not an answer of this API), ``bad_signature`` (a webhook's). ``status`` is the HTTP status, None
-    without a response; ``trace_id`` lets the operator of the service find the request in the logs.
+    broke), ``timeout`` (the client's own; the service's has the same name), ``interrupted`` (a stream ended early),
+    ``bad_response`` (not an answer of this API). ``status`` is the HTTP status, None without a response; ``trace_id``
+    lets the operator of the service find the request in the logs.
     """
 
     def __init__(

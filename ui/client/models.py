@@ -12,19 +12,11 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from trainmedic.kb.model import report_view
-from trainmedic.kb.model.place import Span
 from trainmedic.kb.serialization import from_json
 from trainmedic.service.answer import schema as answer
 from trainmedic.service.answer.schema import DiffView
 
 T = TypeVar("T")
-Evidence = Span
-Missing = report_view.MissingView
-Finding = report_view.FindingView
-Cause = answer.CauseView
-Defect = answer.DefectView
-Citation = answer.Citation
-Differential = answer.DifferentialView
 Step = answer.StepView
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -18,10 +18,6 @@ from trainmedic.ui.client.models import Answer, Delta, Step, decode
 T = TypeVar("T")
 Files = Mapping[str, str | bytes]
 """Name → content: text, or the bytes of a binary file."""
-Language = Literal["auto", "en", "zh"]
-PageLanguage = Literal["en", "zh"]
-Mode = Literal["auto", "deterministic", "investigate"]
-Reaction = Literal["up", "down", "resolved"]
 _HINT = "is base_url that of trainmedic?"
 
 
@@ -50,10 +46,6 @@ def _file(name: str, content: str | bytes) -> dict[str, str]:
     return {"name": name, "content": b64encode(content).decode("ascii"), "encoding": "base64"}
 
 
-def without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
 def segment(id: str) -> str:
     """An id as one segment of a path. Raises `ServiceError` if it cannot be one."""
     # httpx would normalise `..` away and call another route.
@@ -62,12 +54,11 @@ def segment(id: str) -> str:
     return quote(id, safe="")
 
 
-def result(kind: type[T], response: httpx.Response, accepted: Collection[int] = ()) -> T:
-    """The value in a response. ``accepted``: error statuses whose body is of ``kind`` too. Raises `ServiceError`."""
-    if not response.is_success and response.status_code not in accepted:
+def result(kind: type[T], response: httpx.Response) -> T:
+    """The value in a response. Raises `ServiceError`."""
+    if not response.is_success:
         raise service_error(response.text, response, status=response.status_code)
-    # A deletion has no body.
-    return value(kind, response.text or "null", response)
+    return value(kind, response.text, response)
 
 
 def value(kind: type[T], text: str, response: httpx.Response) -> T:

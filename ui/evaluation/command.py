@@ -1,6 +1,6 @@
 """Measure the answers to a set of questions: right cause first, in the first three, verdicts, false answers.
 
-The questions are those of --set, by default the ones of a checkout, or with --from-history your own resolved ones.
+The questions are those of --set, by default the ones of a checkout.
 With --model a served language model is measured on outside incidents: alone, and with trainmedic.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trainmedic.service.advisor import Advisor
-    from trainmedic.ui.evaluation.causes import Item
     from trainmedic.ui.evaluation.model import Measured
     from trainmedic.ui.evaluation.outside import Incident, Scorer
 
@@ -25,11 +23,6 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", type=Path, default=Path("tests/eval"), metavar="PATH", help="JSONL of questions, or a folder of them"
-    )
-    parser.add_argument(
-        "--from-history",
-        action="store_true",
-        help="measure your own resolved questions: answers marked as right, and ingested threads that pages cite",
     )
     parser.add_argument("--split", choices=("all", "tune", "held_out"), default="all")
     parser.add_argument("--outside", type=Path, metavar="FILE", help="measure incidents of outside threads instead")
@@ -58,24 +51,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from trainmedic.kb.serialization import to_json
-    from trainmedic.service.advisor import Advisor
     from trainmedic.ui.cli._input import Unreadable
     from trainmedic.ui.cli._service import advisor_of
     from trainmedic.ui.evaluation.causes import evaluate, misses, read_items, table
 
     if options.outside is not None:
         return _outside(options)
-    advisor = advisor_of(options, with_history=options.from_history)
-    if options.from_history:
-        items = _own(advisor)
-        # No thread may answer its own question.
-        advisor = Advisor(replace(advisor.knowledge, threads=None), advisor.read)
-    elif options.set.exists():
-        items = [item for item in read_items(options.set) if options.split in ("all", item.split)]
-    else:
-        hint = "--set names a JSONL file of questions, --from-history measures your own resolved questions"
-        raise Unreadable(f"no questions: {options.set} does not exist", hint=hint)
-    evaluation = evaluate(items, advisor.ask)
+    if not options.set.exists():
+        raise Unreadable(f"no questions: {options.set} does not exist", hint="--set names a JSONL file of questions")
+    items = [item for item in read_items(options.set) if options.split in ("all", item.split)]
+    evaluation = evaluate(items, advisor_of(options).ask)
     if options.json:
         sys.stdout.write(to_json({"overall": evaluation.overall, "groups": evaluation.groups}, indent=2) + "\n")
     else:
@@ -83,22 +68,6 @@ def run(options: argparse.Namespace) -> int:
     if options.misses:
         sys.stdout.write(misses(evaluation))
     return 0
-
-
-def _own(advisor: Advisor) -> list[Item]:
-    """Raises `InvalidRequest` if nothing was resolved yet."""
-    from trainmedic.kb.errors import InvalidRequest
-    from trainmedic.ui.evaluation.own import own_items
-
-    history, store = advisor.memory.history, advisor.knowledge.threads
-    confirmed = history.confirmed() if history is not None else ()
-    threads = store.all() if store is not None else ()
-    items = own_items(confirmed, threads, advisor.knowledge)
-    if not items:
-        raise InvalidRequest(
-            "nothing to measure yet", hint="mark answers as resolved, or ingest the threads that your pages cite"
-        )
-    return list(items)
 
 
 def _outside(options: argparse.Namespace) -> int:

@@ -39,10 +39,6 @@ PRIOR: Mapping[str, float] = MappingProxyType(
     {
         "fused": 15.0,
         "page": 2.0,
-        "words": 0.5,
-        "meaning": 1.0,
-        "agreed": 1.0,
-        "pasted": 1.0,
         "pasted_agreed": 2.0,
         "mechanism_fused": 1.0,
         "rule_fired": 4.5,

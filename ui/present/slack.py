@@ -17,7 +17,7 @@ from trainmedic.service.answer.messages import messages as answer_messages
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.answer.schema import markdown as markdown_of
 from trainmedic.ui.present.messages import messages
-from trainmedic.ui.present.slack_text import escape, fallback, link, neutral, split_markdown, wrapped
+from trainmedic.ui.present.slack_text import escape, fallback, inert, link, split_markdown, wrapped
 from trainmedic.ui.present.verdict import shown_verdict
 
 Block = dict[str, Any]
@@ -62,7 +62,7 @@ class Extras:
 def render_answer(answer: Answer, extras: Extras = Extras()) -> tuple[Reply, ...]:
     """The answer in one or more messages: text, then small print, then buttons. Details may be a link away."""
     body = f"{verdict_line(answer)}\n\n{text_of(answer, short=bool(extras.public_url))}"
-    blocks = [markdown(piece) for piece in split_markdown(neutral(body), BODY)]
+    blocks = [markdown(piece) for piece in split_markdown(inert(body), BODY)]
     return packed([*blocks, *footer(answer, extras)], fallback(body))
 
 
@@ -128,7 +128,7 @@ def lead(answer: Answer) -> str:
     """The part that is certain before a text is written: the verdict and the first cause, in Markdown."""
     causes = answer.causes
     title = f"\n\n**{causes[0].title}**" if causes and answer.verdict in GROUNDED else ""
-    return neutral(f"{verdict_line(answer)}{title}\n\n")
+    return inert(f"{verdict_line(answer)}{title}\n\n")
 
 
 def text_of(answer: Answer, *, short: bool = False) -> str:

@@ -9,11 +9,12 @@ from trainmedic.kb.fences import fence_after, fence_of
 from trainmedic.kb.lazy import regex
 
 ZERO_WIDTH = "\u200b"
-"""Put after a ``<`` that would begin a mention: invisible, and Slack no longer reads it as one."""
+"""Put after what would begin a mention: invisible, and nobody is notified any more."""
 FALLBACK = 3_000
 """Characters of a notification's text; the blocks hold all of it."""
 MAX_LINK = 900
 """Characters of an address; a longer one is not linked."""
+_MENTION = regex(r"<(?=[!@#]|at\b|person\b)|@(?=everyone\b|here\b|channel\b|all\b)")
 _TOKEN = regex(r"<[^>]*>|&[a-z]+;|.", re.DOTALL)
 
 
@@ -21,14 +22,12 @@ def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def neutral(markdown: str) -> str:
-    """Markdown without mentions: ``<!channel>``, ``<@U1>`` and ``<#C1>`` become plain characters.
+def inert(markdown: str) -> str:
+    """Markdown in which no chat service sees a mention: a pasted ``<!channel>`` would notify a whole group.
 
     Full escaping would be visible inside code blocks.
     """
-    for mark in "!@#":
-        markdown = markdown.replace(f"<{mark}", f"<{ZERO_WIDTH}{mark}")
-    return markdown
+    return _MENTION.sub(rf"\g<0>{ZERO_WIDTH}", markdown)
 
 
 def link(url: str, label: str) -> str:

@@ -99,7 +99,7 @@ def notifier(options: argparse.Namespace, settings: Settings) -> Notifier:
 
     notifiers: list[Notifier] = [notify.to_terminal]
     if options.webhook:
-        notifiers.append(notify.to_webhook(options.webhook, settings.webhook.secret.get_secret_value()))
+        notifiers.append(notify.to_webhook(options.webhook))
     return notify.all_of(notifiers)
 
 

@@ -10,10 +10,10 @@ from trainmedic.kb.identities import identities_of, mask_identities, masked_valu
 from trainmedic.kb.mask import mask
 from trainmedic.kb.parse.logs.signal_kinds import KINDS
 from trainmedic.kb.serialization import plain, to_json
-from trainmedic.service.observers.destination import NotDelivered, Notice, destination
 from trainmedic.service.storage.history import OURS
 from trainmedic.ui.present.messages import messages
 from trainmedic.ui.present.stored import answer_from
+from trainmedic.ui.watch.destination import NotDelivered, Notice, destination
 from trainmedic.ui.watch.watcher import Diagnosis
 
 Notifier = Callable[[Diagnosis], None]
@@ -59,12 +59,12 @@ def all_of(notifiers: Sequence[Notifier]) -> Notifier:
     return notify
 
 
-def to_webhook(url: str, secret: str = "") -> Notifier:
+def to_webhook(url: str) -> Notifier:
     """Posts ``{event: "diagnosed", name, step, signs, text, answer}``, or a message to a service that apprise knows.
 
     Raises `InvalidSettings`.
     """
-    receiver = destination(url, secret)
+    deliver = destination(url)
 
     def notice_of(diagnosis: Diagnosis) -> Notice:
         title = headline(diagnosis)
@@ -76,11 +76,11 @@ def to_webhook(url: str, secret: str = "") -> Notifier:
             "text": title,
             "answer": plain(diagnosis.answer),
         }
-        return Notice(event="diagnosed", body=body, title=title, text=diagnosis.answer.answer)
+        return Notice(body=body, title=title, text=diagnosis.answer.answer)
 
     def notify(diagnosis: Diagnosis) -> None:
         try:
-            receiver.send(notice_of(for_others(diagnosis)))
+            deliver(notice_of(for_others(diagnosis)))
         except Exception as error:  # a failed notification must not end the run
             why = str(error) if isinstance(error, NotDelivered) else type(error).__name__
             sys.stderr.write(f"{messages('watch.not_sent', diagnosis.answer.language, where='webhook', why=why)}\n")

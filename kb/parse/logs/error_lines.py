@@ -30,9 +30,6 @@ _MESSAGE = regex(
     )
 )
 
-_VARIABLE = regex(r"0x[0-9a-f]+|(?<![a-z])\d[\d.,:e+-]*|[^\s'\"(]*/[^\s'\")]*|'[^']*'|\"[^\"]*\"")
-"""Numbers, addresses, paths and quoted texts."""
-
 
 def read(piece: Piece, known: Sequence[Traceback]) -> Iterator[Traceback]:
     """The errors of a piece on lines that none of the ``known`` exceptions is on, once each."""
@@ -83,9 +80,3 @@ def _depth(depth: int, opening: str, character: str, close: str) -> int:
     if opening == close:
         return 1 - depth if character == close else depth
     return depth + (character == opening) - (character == close)
-
-
-def template(message: str) -> str:
-    """The first line of a message without what differs between runs that fail alike."""
-    line = next(iter(message.strip().splitlines()), "")
-    return " ".join(_VARIABLE.sub("*", line.lower()).split())[:200]

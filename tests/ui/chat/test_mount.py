@@ -91,4 +91,4 @@ def test_the_knowledge_is_there_without_the_question_page(advisor: Advisor) -> N
         async with shell.running(), httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return (await client.get(path)).status_code
 
-    assert [asyncio.run(status(path)) for path in ("/knowledge/", "/review/", "/zh/")] == [200, 200, 404]
+    assert [asyncio.run(status(path)) for path in ("/knowledge/", "/zh/")] == [200, 404]

@@ -1,40 +1,29 @@
-"""Sign-in to the pages: at a real identity provider over HTTP, and with stored keys."""
+"""Sign-in to the pages with stored keys."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
-import flask
-import httpx
-import oidc_provider_mock as provider_mock
 import pytest
 from fastapi import FastAPI
 from sqlalchemy.engine import Engine
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
-from werkzeug.serving import make_server
 
-from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.access.audit_log import AuditLog
 from trainmedic.service.access.cookies import SESSION
 from trainmedic.service.access.gate import Gate
 from trainmedic.service.access.keys import KeyStore, SessionStore
 from trainmedic.service.access.limits import ATTEMPTS, RateLimits
-from trainmedic.service.access.principals import Access, user_id
+from trainmedic.service.access.principals import Access
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
-from trainmedic.service.configuration import load_settings, settings_from
+from trainmedic.service.configuration import settings_from
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.storage.database import open_database
 from trainmedic.ui.chat.app import Shell
@@ -42,73 +31,9 @@ from trainmedic.ui.chat.mount import LastMount
 from trainmedic.ui.chat.texts import words
 from trainmedic.ui.context import AppContext
 
-pytestmark = pytest.mark.filterwarnings("ignore:get_jwt_config:DeprecationWarning")
-"""The provider uses a call of its library that is about to go."""
 PAGE = {"accept": "text/html"}
 COOKIE = f"__Host-{SESSION}"
 HOME = "https://medic.example.org"
-
-
-@dataclass
-class Provider:
-    """An identity provider that enforces PKCE, and what it was sent."""
-
-    url: str = ""
-    asked: list[dict[str, str]] = field(default_factory=list)
-    tokens: int = 0
-    scopes: tuple[str, ...] = ()
-
-    def hook(self) -> Any:
-        request = flask.request
-        if request.path == "/oauth2/authorize" and request.method == "POST":
-            self.asked.append(request.args.to_dict())
-        if request.path == "/oauth2/token":
-            self.tokens += 1
-            digest = hashlib.sha256(request.form.get("code_verifier", "").encode()).digest()
-            challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
-            if self.asked[-1].get("code_challenge") != challenge:
-                return flask.jsonify({"error": "invalid_grant"}), 400
-        return None
-
-    def described(self, response: Any) -> Any:
-        if flask.request.path.endswith("/openid-configuration"):
-            response.set_data(json.dumps({**response.get_json(), "scopes_supported": self.scopes}))
-        return response
-
-    def authorize(self, location: str, user: str) -> str:
-        """The user agrees; returns the path that the browser is sent back to."""
-        response = httpx.post(location, data={"sub": user})
-        assert response.status_code == 302, response.text[:500]
-        back = urlsplit(response.headers["location"])
-        assert f"{back.scheme}://{back.netloc}" == HOME
-        return f"{back.path}?{back.query}"
-
-
-@pytest.fixture(scope="module")
-def _provider() -> Iterator[Provider]:
-    users = [
-        provider_mock.User(sub="alice", claims={"email": "alice@example.org", "groups": ["training"]}),
-        provider_mock.User(sub="chief", claims={"preferred_username": "chief", "groups": ["training", "curators"]}),
-        provider_mock.User(sub="guest", claims={"groups": ["visitors"]}),
-    ]
-    provider = Provider()
-    app = provider_mock.app(require_nonce=True, user_claims=users)
-    app.before_request(provider.hook)
-    app.after_request(provider.described)
-    server = make_server("localhost", 0, app, threaded=True)
-    provider.url = f"http://localhost:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield provider
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-@pytest.fixture
-def provider(_provider: Provider) -> Provider:
-    _provider.asked.clear()
-    return _provider
 
 
 @pytest.fixture
@@ -140,122 +65,6 @@ def serve(advisor: Advisor, engine: Engine, attempts: str = ATTEMPTS, **changes:
 def another(browser: TestClient) -> TestClient:
     """A second browser at the same service."""
     return TestClient(browser.app, base_url=HOME, follow_redirects=False)
-
-
-def oidc(provider: Provider, **changes: Any) -> dict[str, Any]:
-    return {
-        "oidc_issuer": provider.url,
-        "oidc_client_id": "trainmedic",
-        "oidc_client_secret": "client-secret",
-        "oidc_groups": "training",
-        "oidc_admin_groups": "curators",
-    } | changes
-
-
-def test_a_user_signs_in_and_out_with_pkce_state_and_nonce(
-    provider: Provider, advisor: Advisor, engine: Engine
-) -> None:
-    browser = serve(advisor, engine, **oidc(provider))
-    asked = browser.get("/knowledge/?q=nan", headers=PAGE)
-    assert asked.status_code == 401
-    assert 'href="/auth/login?next=%2Fknowledge%2F%3Fq%3Dnan"' in asked.text
-    begun = browser.get("/auth/login?next=/knowledge/?q=nan")
-    sent = {name: values[0] for name, values in parse_qs(urlsplit(begun.headers["location"]).query).items()}
-    assert (sent["response_type"], sent["code_challenge_method"]) == ("code", "S256")
-    assert sent["redirect_uri"] == f"{HOME}/auth/callback"
-    assert len(sent["state"]) >= 16
-    assert len(sent["nonce"]) >= 16
-    assert begun.headers["set-cookie"].startswith("__Host-trainmedic_signin=")
-    assert {"httponly", "samesite=lax", "secure", "path=/"} <= attributes(begun.headers["set-cookie"])
-    done = browser.get(provider.authorize(begun.headers["location"], "alice"))
-    assert (done.status_code, done.headers["location"]) == (303, "/knowledge/?q=nan")
-    session = next(cookie for cookie in done.headers.get_list("set-cookie") if cookie.startswith(COOKIE))
-    assert {"httponly", "samesite=lax", "secure", "path=/"} <= attributes(session)
-    assert browser.get("/config").text == user_id(provider.url, "alice")
-    assert browser.get("/review/", headers=PAGE).status_code == 401, "alice is no administrator"
-    secret = browser.cookies[COOKIE]
-    out = browser.post("/logout")
-    assert words("en")["signed_out_title"] in out.text
-    assert f"{provider.url}/oauth2/end_session?client_id=trainmedic" in out.text
-    assert browser.get("/config").status_code == 401
-    stolen = serve(advisor, engine, **oidc(provider))
-    assert stolen.get("/config", headers={"cookie": f"{COOKIE}={secret}"}).status_code == 401
-    entries = [item.entry for item in AuditLog(engine).entries()]
-    assert [(entry.action, entry.name) for entry in entries if entry.action.startswith("sign")] == [
-        ("sign in", "alice@example.org"),
-        ("sign out", "alice@example.org"),
-    ]
-
-
-def attributes(cookie: str) -> set[str]:
-    return {part.strip().lower() for part in cookie.split(";")[1:]}
-
-
-def test_groups_decide_who_is_admitted_and_who_administers(
-    provider: Provider, advisor: Advisor, engine: Engine
-) -> None:
-    chief = serve(advisor, engine, **oidc(provider))
-    guest = another(chief)
-    chief.get(provider.authorize(chief.get("/auth/login").headers["location"], "chief"))
-    assert chief.get("/review", headers=PAGE).status_code == 307
-    refused = guest.get(provider.authorize(guest.get("/auth/login").headers["location"], "guest"))
-    assert refused.status_code == 403
-    assert words("en")["oidc_not_admitted"] in refused.text
-    assert guest.get("/config").status_code == 401
-
-
-@pytest.mark.parametrize("offered", [(), ("openid", "groups")])
-def test_groups_are_asked_for_where_the_provider_offers_them(
-    offered: tuple[str, ...], provider: Provider, advisor: Advisor, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(provider, "scopes", offered)
-    begun = serve(advisor, engine, **oidc(provider)).get("/auth/login")
-    (scope,) = parse_qs(urlsplit(begun.headers["location"]).query)["scope"]
-    assert scope == " ".join(("openid profile email", *offered[1:]))
-
-
-def test_an_answer_of_the_provider_works_only_in_the_browser_that_asked_and_only_once(
-    provider: Provider, advisor: Advisor, engine: Engine
-) -> None:
-    browser = serve(advisor, engine, **oidc(provider))
-    other = another(browser)
-    back = provider.authorize(browser.get("/auth/login").headers["location"], "alice")
-    assert other.get(back).status_code == 403, "the answer was accepted in another browser"
-    before = provider.tokens
-    assert browser.get(back.replace("state=", "state=x")).status_code == 403
-    assert provider.tokens == before, "the code was spent although the state was wrong"
-    fresh = provider.authorize(browser.get("/auth/login").headers["location"], "alice")
-    assert browser.get(fresh).status_code == 303
-    assert browser.get(fresh).status_code == 403, "the answer was accepted twice"
-
-
-def test_a_code_without_the_verifier_that_belongs_to_it_is_worthless(
-    provider: Provider, advisor: Advisor, engine: Engine
-) -> None:
-    browser = serve(advisor, engine, **oidc(provider))
-    back = provider.authorize(browser.get("/auth/login").headers["location"], "alice")
-    provider.asked[-1]["code_challenge"] = "of-another-browser"
-    assert browser.get(back).status_code == 403
-    assert browser.get("/config").status_code == 401
-
-
-def test_a_provider_that_is_down_is_said_to_be(advisor: Advisor, engine: Engine) -> None:
-    browser = serve(advisor, engine, **oidc(Provider("http://localhost:9")))
-    assert words("en")["oidc_unreachable"] in browser.get("/auth/login").text
-    assert "https://evil.example" not in browser.get("/auth/login?next=https://evil.example").headers.get(
-        "location", ""
-    )
-
-
-def test_half_a_configuration_is_refused_at_start() -> None:
-    whole = {"oidc_issuer": "https://idp.example.org", "oidc_client_id": "x", "public_url": HOME}
-    for wrong, problem in (
-        ({"oidc_client_id": ""}, "oidc_client_id"),
-        ({"public_url": ""}, "public_url"),
-        ({"oidc_issuer": "http://idp.example.org"}, "https"),
-    ):
-        with pytest.raises(InvalidSettings, match=problem):
-            load_settings(whole | wrong)
 
 
 def test_a_stored_key_opens_the_pages_until_it_is_revoked(advisor: Advisor, engine: Engine) -> None:
@@ -301,17 +110,12 @@ def test_a_key_that_may_only_read_cannot_ask_on_the_pages(advisor: Advisor, engi
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
 
 
-def test_attempts_to_sign_in_and_requests_of_pages_are_limited(
-    provider: Provider, advisor: Advisor, engine: Engine
-) -> None:
-    browser = serve(advisor, engine, "2/hour", **oidc(provider))
-    answers = [browser.get("/auth/callback?code=x&state=y") for _ in range(3)]
-    assert [answer.status_code for answer in answers] == [403, 403, 429]
-    assert words("en")["login_too_many"] in answers[2].text
+def test_attempts_to_sign_in_and_requests_of_pages_are_limited(advisor: Advisor, engine: Engine) -> None:
     KeyStore(engine).new("alice", "ask")
     browser = serve(advisor, engine, "2/hour", rate_limit="8/hour")
     attempts = [browser.post("/login", data={"key": f"guess{number}"}) for number in range(3)]
     assert [attempt.status_code for attempt in attempts] == [401, 401, 429]
+    assert words("en")["login_too_many"] in attempts[2].text
     assert attempts[-1].headers.get_list("ratelimit-limit") == ["2"]
     pages_read = [browser.get("/ui/ui.css") for _ in range(6)]
     assert [page.status_code for page in pages_read] == [200] * 5 + [429]
@@ -358,8 +162,8 @@ def actions(engine: Engine) -> list[tuple[str, str, str, str]]:
 
 def test_a_refused_page_is_in_the_audit_log_without_what_was_typed(advisor: Advisor, engine: Engine) -> None:
     _, secret = KeyStore(engine).new("alice", "read")
-    browser = serve(advisor, engine, rate_limit="6/hour")
-    for path in ("/secret-of-mine?q=secret", "/knowledge/?q=secret", "/review/secret", "/zh/review/secret"):
+    browser = serve(advisor, engine, rate_limit="4/hour")
+    for path in ("/secret-of-mine?q=secret", "/knowledge/?q=secret"):
         browser.get(path, headers=PAGE)
     browser.post("/", headers={"origin": "https://evil.example"})
     browser.post("/", headers={"authorization": f"Bearer {secret}"})
@@ -368,7 +172,6 @@ def test_a_refused_page_is_in_the_audit_log_without_what_was_typed(advisor: Advi
     assert actions(engine) == [
         ("", "GET /{page}", "", "401"),
         ("", "GET /knowledge/", "", "401"),
-        ("", "GET /review/", "", "403"),
         ("", "POST /", "", "403"),
         ("alice", "POST /", "", "403"),
         ("", "GET /{page}", "", "429"),

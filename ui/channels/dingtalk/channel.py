@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 import httpx
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.observers.destination import inert
 from trainmedic.ui.channels.api import PlatformApi
 from trainmedic.ui.channels.channel import ChannelFailed, File, NotRead
 from trainmedic.ui.channels.dingtalk import events
 from trainmedic.ui.channels.dingtalk.settings import DingTalkSettings
 from trainmedic.ui.channels.markdown_channel import BotMessage, Reception
+from trainmedic.ui.present.slack_text import inert
 
 WEBHOOK_ORIGIN = ("https", "oapi.dingtalk.com")
 API = "https://api.dingtalk.com"

@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.observers.destination import inert
 from trainmedic.ui.channels.api import PlatformApi
 from trainmedic.ui.channels.channel import ChannelFailed, File, Json, NotRead
 from trainmedic.ui.channels.feishu import events
 from trainmedic.ui.channels.feishu.settings import FeishuSettings
 from trainmedic.ui.channels.markdown_channel import BotMessage, Reception
+from trainmedic.ui.present.slack_text import inert
 
 TOKEN_EXPIRED = frozenset({99991661, 99991663, 99991664, 99991668})
 TOO_OFTEN = frozenset({99991400, 230020})

@@ -30,7 +30,7 @@ from trainmedic.ui.present.slack import (
     text_of,
     weight,
 )
-from trainmedic.ui.present.slack_text import fallback, neutral, split_markdown
+from trainmedic.ui.present.slack_text import fallback, inert, split_markdown
 
 log = logging.getLogger("trainmedic.slack")
 FLUSH_S = 1.0
@@ -134,7 +134,7 @@ class LiveAnswer:
 
     async def _finish_stream(self, answer: Answer, extras: Extras) -> None:
         """End the stream with the remaining text and the buttons."""
-        body = neutral(text_of(answer, short=bool(extras.public_url)))
+        body = inert(text_of(answer, short=bool(extras.public_url)))
         first, *rest = split_markdown(body, BODY - len(self._text))
         text, below = self._text[self._sent :] + first, footer(answer, extras)
         # Blocks are possible only in the message that the stream ends with, and they count towards its size.

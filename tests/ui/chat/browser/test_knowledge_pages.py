@@ -1,18 +1,11 @@
-"""The knowledge and the curator's pages in a real browser."""
+"""The pages of the knowledge in a real browser."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 
-import pytest
-
-from tests.ingest.reading import build
 from tests.ui.chat.browser.conftest import Tab, broken
-from trainmedic.ingest.items import Raw
 from trainmedic.ui.chat.texts import words
-from trainmedic.ui.desk import DRAFTS
 
 Open = Callable[..., Tab]
 EN = words("en")
@@ -55,17 +48,3 @@ def test_pages_of_the_knowledge_break_no_rule_of_accessibility(tab: Open) -> Non
         # The rows of the list are alike: the first of them stand for all.
         page.page.evaluate("document.querySelectorAll('.tm-kb-rows li:nth-child(n + 5)').forEach(row => row.remove())")
         assert broken(page, 1440, 400) == {}, path
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_curators_pages_can_be_used_by_everybody(scheme: str, tab: Open, data_folder: Path) -> None:
-    folder = data_folder / DRAFTS
-    raw = Raw(origin="a.md", content="# NaN\n\n## Problem\n\nNaN at step 1, set `--bf16 x`.\n", format="markdown")
-    draft = build([raw], folder).written[0]
-    page = tab(color_scheme=scheme, bypass_csp=True)
-    try:
-        for path in ("/review/", f"/review/{draft.id}"):
-            page.page.goto(f"{page.url}{path}")
-            assert page.violations() == []
-    finally:
-        shutil.rmtree(folder)
