@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,8 +59,3 @@ class Effective:
     partial: bool = False
     rows: tuple[Row, ...] = ()
     lost: tuple[Lost, ...] = ()
-
-
-Outcome = tuple[bool, Value, str]
-"""Whether the value is known, the value, and the place of the code that sets it."""
-Outcomes = Mapping[str, Outcome]
