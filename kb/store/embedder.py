@@ -76,8 +76,7 @@ class Embedder(Protocol):
 class CachedEmbeddings:
     """The methods of LangChain's `Embeddings` over ``vectors``, with a cache of queries. Safe to share between threads.
 
-    No subclass, because importing LangChain's takes longer than all of ours; `kb.store.document_vectors` makes it one
-    for those who have imported that.
+    No subclass, because importing LangChain's takes longer than all of ours.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,4 @@
-"""Normalised vectors in faiss: filters inside the search, no pickle, one thread.
-
-As a vector store of LangChain: `kb.store.document_vectors`, apart because importing that takes as long as a start.
-"""
-
+"""Normalised vectors in faiss: filters inside the search, no pickle, one thread."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -66,17 +62,6 @@ class Vectors:
             index.train(np.ascontiguousarray(vectors, np.float32))
         index.add(np.ascontiguousarray(vectors, np.float32))
         return cls(dimension, index)
-
-    def add(self, rows: Array) -> None:
-        """Further vectors, numbered on."""
-        self._index.add(np.ascontiguousarray(rows, np.float32))
-
-    def keep(self, numbers: Sequence[int]) -> None:
-        """These vectors alone, numbered anew in this order."""
-        rows = [self._exact.reconstruct(int(number)) for number in numbers]
-        self._index.reset()
-        if rows:
-            self.add(np.stack(rows))
 
     def ranked(
         self, vector: Array, k: int, among: Sequence[int] | None = None

@@ -14,6 +14,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
@@ -23,8 +24,6 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report_view import FindingView, ReportView
 from trainmedic.kb.pages.render import render_case
-from trainmedic.kb.store.document_vectors import DocumentsOnDemand, DocumentVectors
-from trainmedic.kb.store.vectors import Vectors
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer
 from trainmedic.service.dialogue.request import Ask
@@ -68,7 +67,7 @@ class KnowledgeRetriever(BaseRetriever):
         return await asyncio.to_thread(documents, self.advisor, query, self.top_k, self.filters, self.language)
 
 
-def vector_store(advisor: Advisor) -> DocumentVectors:
+def vector_store(advisor: Advisor) -> InMemoryVectorStore:
     """A copy of the passages of all pages as a vector store, searched by the knowledge's own embedder.
 
     Raises `StoreError` while they are not embedded yet.
@@ -78,14 +77,11 @@ def vector_store(advisor: Advisor) -> DocumentVectors:
     if knowledge.index.words_only:
         raise StoreError("the passages are not embedded yet", hint="trainmedic index status")
 
-    def document(number: int) -> Document:
-        piece = pieces[number]
+    store = InMemoryVectorStore(cast(Embeddings, knowledge.embedder))
+    for piece, vector in zip(pieces, knowledge.index.vectors.rows(), strict=True):
         metadata = {"cases": piece.cases, "part": piece.part, "language": piece.language}
-        return Document(page_content=piece.text, id=piece.id, metadata=metadata)
-
-    documents = DocumentsOnDemand(len(pieces), document)
-    vectors = Vectors.of(knowledge.index.vectors.rows())
-    return DocumentVectors(cast(Embeddings, knowledge.embedder), vectors, documents)
+        store.store[piece.id] = {"id": piece.id, "vector": vector, "text": piece.text, "metadata": metadata}
+    return store
 
 
 def documents(
