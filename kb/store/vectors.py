@@ -1,4 +1,5 @@
 """Normalised vectors in faiss: filters inside the search, no pickle, one thread."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
