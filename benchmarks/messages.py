@@ -76,15 +76,14 @@ class Sample:
 
 def samples(sources: Sources, count: int, generator: random.Random) -> Iterator[Sample]:
     """Messages of as many releases as there are, evenly among packages."""
-    packs = [
-        pack for pack in sources.store.releases() if pack.package in names() and (pack.released or OLDEST) >= OLDEST
+    trees = [
+        tree for tree in sources.store.releases() if tree.package in names() and (tree.released or OLDEST) >= OLDEST
     ]
-    packages = sorted({pack.package for pack in packs})
+    packages = sorted({tree.package for tree in trees})
     found = 0
     while found < count:
         package = packages[found % len(packages)]
-        pack = generator.choice([pack for pack in packs if pack.package == package])
-        tree = sources.store.tree(pack)
+        tree = generator.choice([tree for tree in trees if tree.package == package])
         path = generator.choice([path for path in tree.paths() if path.endswith(".py")])
         text = tree.text(path)
         statements = [node for node in ast.walk(_module(text)) if _says_something(node)]
