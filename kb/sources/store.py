@@ -24,8 +24,10 @@ from trainmedic.kb.sources.tree import SourceTree
 ABOUT = "release.json"
 """The member that says which release it is, and the digest of each file."""
 _FORMAT = 2
-DAMAGED = (BadZipFile, zlib.error, EOFError, OSError, ValueError, LookupError, TypeError, AttributeError)
-DAMAGED += (NotImplementedError, RuntimeError)
+DAMAGED = (
+    *(BadZipFile, zlib.error, EOFError, OSError, ValueError, LookupError, TypeError, AttributeError),
+    *(NotImplementedError, RuntimeError),
+)
 """What reading a zip that is none, or is not as we write it, raises."""
 IN_USE_S = 600.0
 """What was opened so long ago may be being read."""

@@ -141,8 +141,8 @@ def test_a_bundle_with_other_names_is_refused(store: Store, tmp_path: Path, name
 
 @every_case("content", [b"", bytes(64 * 1024 * 1024), b"x" * 3000])
 def test_a_bundle_with_another_content_or_a_bomb_is_refused(store: Store, tmp_path: Path, content: bytes) -> None:
-    for member in (ABOUT, "tiny/config.py"):
-        refused(rewritten(store, tmp_path, lambda name, data, m=member: content if name == m else data), tmp_path)
+    refused(rewritten(store, tmp_path, lambda name, data: content if name == ABOUT else data), tmp_path)
+    refused(rewritten(store, tmp_path, lambda name, data: content if name == "tiny/config.py" else data), tmp_path)
 
 
 @every_case("content", [b"", b"no zip", bytes(3000)])
