@@ -104,8 +104,7 @@ def changed(path: tuple[int, ...], value: object) -> bytes:
 
 
 def test_the_places_that_are_changed_below_are_there() -> None:
-    assert GOOD[0] == [0]
-    assert GOOD[1][0] == 1
+    assert GOOD == [[[2, 1.0], [0, None, [0, 0], [], {}, [["a", 1]], None, None, "a"]], 1]
     assert CODEC.decode(json.dumps(GOOD).encode()) == Tree(leaf=Leaf(1.0), pairs=(("a", 1),))
 
 
@@ -120,24 +119,19 @@ def test_the_places_that_are_changed_below_are_there() -> None:
         b"[" * 200_000,
         json.dumps(GOOD[:-1]).encode(),
         json.dumps([*GOOD, []]).encode(),
-        changed((0,), [1]),
-        changed((0,), [-1]),
-        changed((0,), [True]),
-        changed((0,), [0, 0]),
-        changed((1, 0), 2),
-        changed((1, 0), 10**30),
-        changed((1, 0), -1),
-        changed((1, 2), [[7], [], []]),
-        changed((1, 3), [[10**15], [0]]),
-        changed((1, 5), [[1], [["a"], ["1"]]]),
-        changed((1, 5), [[1], [[1], [1]]]),
-        changed((1, 7), [[1], [], ["green"]]),
-        changed((1, 8), ["c"]),
-        changed((1, 8), [["a"]]),
-        changed((-1, 1), ["1"]),
-        changed((-1, 1), [{"": "zz"}]),
-        changed((-1, 1), [{"": 7}]),
-        changed((-1, 1), [None]),
+        *(changed((1,), value) for value in (0, 2, -1, True, 1.0, None, [1], {}, "1")),
+        *(changed((0, 1, 0), value) for value in (1, 2, -1, False, "0", None)),
+        *(changed((0, 1, 2), value) for value in (0, [0, 1], [0, -1], [1, 0], [0], [0, 0, 0], [True, 0], [0, [0]])),
+        *(changed((0, 1, 3), value) for value in ([7], [1], {}, None, "ab")),
+        *(changed((0, 1, 4), value) for value in ([], {"a": 1}, None)),
+        *(changed((0, 1, 5), value) for value in ([["a", "1"]], [[1, 1]], [["a"]], [["a", 1, 1]], ["a1"])),
+        *(changed((0, 1, 7), value) for value in ("red", [0, "green"], [0, ["red"]])),
+        *(changed((0, 1, 8), value) for value in ("c", ["a"], None)),
+        *(changed((0, 0, 1), value) for value in ("1", {"": "zz"}, {"": 7}, {}, {"a": "1"}, None, [1])),
+        changed((0, 0), [1]),
+        changed((0, 0), [1, 1.0, 1.0]),
+        changed((0, 1), 0),
+        changed((0,), {}),
     ],
 )
 def test_anything_else_is_refused(data: bytes) -> None:
