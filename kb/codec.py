@@ -81,7 +81,7 @@ class Codec(Generic[T]):
             rows, root = json.loads(data.decode("utf-8", "surrogatepass"))
             for number, *packed in rows:
                 kind, fields = self._classes[_number(number, len(self._classes))]
-                made = object.__new__(kind)
+                made: Any = object.__new__(kind)
                 for (name, shape), value in zip(fields.items(), packed, strict=True):
                     object.__setattr__(made, name, shape.read(value, received))
                 received.objects.append(made)
