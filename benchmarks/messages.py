@@ -76,14 +76,15 @@ class Sample:
 
 def samples(sources: Sources, count: int, generator: random.Random) -> Iterator[Sample]:
     """Messages of as many releases as there are, evenly among packages."""
-    trees = [
-        tree for tree in sources.store.releases() if tree.package in names() and (tree.released or OLDEST) >= OLDEST
+    packs = [
+        pack for pack in sources.store.releases() if pack.package in names() and (pack.released or OLDEST) >= OLDEST
     ]
-    packages = sorted({tree.package for tree in trees})
+    packages = sorted({pack.package for pack in packs})
     found = 0
     while found < count:
         package = packages[found % len(packages)]
-        tree = generator.choice([tree for tree in trees if tree.package == package])
+        pack = generator.choice([pack for pack in packs if pack.package == package])
+        tree = sources.store.tree(pack)
         path = generator.choice([path for path in tree.paths() if path.endswith(".py")])
         text = tree.text(path)
         statements = [node for node in ast.walk(_module(text)) if _says_something(node)]

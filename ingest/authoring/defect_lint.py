@@ -17,7 +17,7 @@ from trainmedic.kb.versions import version_key
 def lint_spots(defects: Iterable[Defect], places: Mapping[str, str], store: Store) -> Iterator[PageProblem]:
     """The problems of `Defect.spot`, each in the file of the defect; nothing of releases that are not stored."""
     for package, listed in groupby((each for each in defects if each.spot is not None), lambda each: each.package):
-        trees = {tree.version: tree for tree in store.releases(package)}
+        trees = {pack.version: store.tree(pack) for pack in store.releases(package)}
         for defect in listed:
             for message in _problems(defect, trees):
                 yield PageProblem(places[defect.id], 1, f"{defect.id}: fix: {message}")

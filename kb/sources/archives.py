@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Callable, Collection, Mapping
 from email import message_from_bytes
 from pathlib import Path
-from typing import IO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
@@ -65,10 +64,10 @@ def archive_requirements(path: Path) -> tuple[str, ...]:
 
 
 def _wheel_header(path: Path) -> bytes:
-    with path.open("rb") as stream, zip_of(stream) as archive:
-        members = zip_members(archive)
+    with _zip(path) as archive:
+        members = _zip_members(archive)
         found = next((name for name in members if name.endswith(".dist-info/METADATA") and name.count("/") == 1), None)
-        return zip_bytes(archive, members[found], _LARGEST_HEADER) if found else b""
+        return _zip_bytes(archive, members[found], _LARGEST_HEADER) if found else b""
 
 
 def _sdist_header(path: Path) -> bytes:
@@ -92,38 +91,38 @@ def file_release(name: str) -> tuple[str, str, bool]:
 
 
 def _wheel(path: Path) -> dict[str, bytes]:
-    with path.open("rb") as stream, zip_of(stream) as archive:
-        members = zip_members(archive)
-        return zip_contents(archive, members, in_wheel(members))
+    with _zip(path) as archive:
+        members = _zip_members(archive)
+        return _zip_contents(archive, members, in_wheel(members))
 
 
 def _sdist(path: Path) -> dict[str, bytes]:
     if path.name.endswith(".zip"):
-        with path.open("rb") as stream, zip_of(stream) as archive:
-            members = zip_members(archive)
+        with _zip(path) as archive:
+            members = _zip_members(archive)
 
             def read(name: str) -> bytes:
-                return zip_bytes(archive, members[name], _LARGEST_HEADER)
+                return _zip_bytes(archive, members[name], _LARGEST_HEADER)
 
-            return zip_contents(archive, members, _project(members, read))
+            return _zip_contents(archive, members, _project(members, read))
     return _tar_contents(path)
 
 
-def zip_of(stream: IO[bytes]) -> ZipFile:
+def _zip(path: Path) -> ZipFile:
     """An archive whose directory is small enough to be read."""
-    stream.seek(max(0, stream.seek(0, io.SEEK_END) - _END_OF_ZIP))
-    tail = stream.read()
+    with path.open("rb") as stream:
+        stream.seek(max(0, path.stat().st_size - _END_OF_ZIP))
+        tail = stream.read()
     at = tail.find(b"PK\x05\x06")
     while at >= 0:
         directory = int.from_bytes(tail[at + 12 : at + 16], "little")
         if directory > _LARGEST_DIRECTORY or tail[max(0, at - 20) :].startswith(b"PK\x06\x07"):
             raise SourceError("the archive has a directory that is huge", hint=UNSAFE)
         at = tail.find(b"PK\x05\x06", at + 1)
-    return ZipFile(stream)
+    return ZipFile(path)
 
 
-def zip_members(archive: ZipFile) -> dict[str, ZipInfo]:
-    """The files by their names. Raises `SourceError` for names and numbers that no package has."""
+def _zip_members(archive: ZipFile) -> dict[str, ZipInfo]:
     infos = archive.infolist()
     if len(infos) > _MOST_MEMBERS:
         raise SourceError(f"the archive has {len(infos)} members", hint=UNSAFE)
@@ -139,19 +138,17 @@ def zip_members(archive: ZipFile) -> dict[str, ZipInfo]:
     return members
 
 
-def zip_contents(archive: ZipFile, members: Mapping[str, ZipInfo], chosen: Mapping[str, str]) -> dict[str, bytes]:
-    """The files of ``chosen`` (path → name of the member) that are not too large."""
+def _zip_contents(archive: ZipFile, members: Mapping[str, ZipInfo], chosen: Mapping[str, str]) -> dict[str, bytes]:
     budget, contents = Budget(), {}
     for path, name in chosen.items():
         info, most = members[name], LARGEST[suffix_of(path)]
         if info.file_size <= most:
-            contents[path] = zip_bytes(archive, info, most)
+            contents[path] = _zip_bytes(archive, info, most)
             budget.take(len(contents[path]))
     return contents
 
 
-def zip_bytes(archive: ZipFile, info: ZipInfo, most: int) -> bytes:
-    """A file of at most so many bytes. Raises `SourceError`."""
+def _zip_bytes(archive: ZipFile, info: ZipInfo, most: int) -> bytes:
     if info.flag_bits & 0x1:
         raise SourceError(f"{info.filename} is encrypted", hint=UNSAFE)
     if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):

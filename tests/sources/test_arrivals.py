@@ -129,7 +129,7 @@ def test_a_process_that_reads_finds_what_was_fetched_since_it_last_looked(tmp_pa
 
 
 def unused(store: Store, package: str, version: str, hours: int) -> None:
-    for path in store.folder.glob(f"{package}/{release_key(version)}.zip"):
+    for path in store.folder.glob(f"{package}/{release_key(version)}.list"):
         os.utime(path, (then := time.time() - IN_USE_S - 3600 * hours, then))
 
 

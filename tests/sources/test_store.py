@@ -1,16 +1,16 @@
-"""What is stored: whole whoever else writes, and carried in a bundle that is not trusted."""
+"""What is stored: shared between releases, whole whoever else writes, and carried in a bundle that is not trusted."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 from random import Random
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
+from zipfile import ZIP_STORED, ZipFile
 
 import pytest
 
@@ -19,10 +19,9 @@ from tests.sources.archives import CODE, wheel
 from trainmedic.kb.errors import InvalidRequest, NotFound, SourceError, TrainmedicError
 from trainmedic.kb.sources.archives import archive_tree
 from trainmedic.kb.sources.bundle import export_bundle, import_bundle
-from trainmedic.kb.sources.store import ABOUT, Store
+from trainmedic.kb.sources.store import Store
 from trainmedic.kb.sources.tree import tree_of
 
-Name = Callable[[str], str]
 PARTS = {f"tiny/part{number}.py": Random(number).randbytes(2000).hex().encode() for number in range(20)}
 
 
@@ -35,13 +34,24 @@ def store(tmp_path: Path) -> Store:
     return found
 
 
+def size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*.chunk"))
+
+
+def test_two_releases_share_the_files_that_did_not_change(store: Store, tmp_path: Path) -> None:
+    alone = Store(tmp_path / "alone")
+    alone.add(store.open("tiny", "1.0"))
+    assert size(store.folder) < size(alone.folder) + 100
+    assert store.open("tiny", "1.1").text("tiny/part7.py").encode() == PARTS["tiny/part7.py"]
+
+
 def test_storing_again_changes_nothing(store: Store) -> None:
     before = {path: path.read_bytes() for path in store.folder.rglob("*.*")}
     store.add(store.open("tiny", "1.1"))
     assert {path: path.read_bytes() for path in store.folder.rglob("*.*")} == before
 
 
-def test_a_large_file_and_an_empty_one_come_back(tmp_path: Path) -> None:
+def test_a_file_larger_than_a_block_and_an_empty_one_come_back(tmp_path: Path) -> None:
     contents = {"tiny/big.py": Random(1).randbytes(300_000), "tiny/empty.py": b"", "tiny/small.py": b"x = 1\n"}
     stored = Store(tmp_path).add(tree_of("tiny", "1.0", "wheel", contents))
     assert {path: stored.read(path) for path in stored.paths()} == contents
@@ -66,19 +76,17 @@ for _ in range(30):
     assert not list((tmp_path / "store").rglob("*.new"))
 
 
-@every_case("content", [b"", b"no zip", bytes(100)])
-def test_what_is_damaged_is_said_with_the_folder_to_delete(store: Store, content: bytes) -> None:
-    store.path("tiny", "1.1").write_bytes(content)
+@every_case("suffix", ["list", "chunk"])
+@every_case("content", [b"", b"no list", zlib.compress(b"[]"), bytes(100)])
+def test_what_is_damaged_is_said_with_the_folder_to_delete(store: Store, suffix: str, content: bytes) -> None:
+    before = {path: path.read_bytes() for path in store.folder.rglob(f"*.{suffix}")}
+    for path in before:
+        path.write_bytes(content)
     with pytest.raises(SourceError, match="is damaged") as caught:
-        store.open("tiny", "1.1")
-    assert str(store.folder / "tiny") in str(caught.value.hint)
-
-
-def test_a_text_that_is_not_the_one_that_was_stored_is_not_read(store: Store) -> None:
-    path = store.path("tiny", "1.1")
-    rewrite(path, path, lambda name, data: b"2\n" if name == "tiny/new.py" else data)
-    with pytest.raises(SourceError, match="is damaged"):
         store.open("tiny", "1.1").text("tiny/new.py")
+    assert str(store.folder / "tiny") in str(caught.value.hint)
+    for path, data in before.items():
+        path.write_bytes(data)
 
 
 def test_a_full_disk_is_an_error_that_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,71 +120,66 @@ Change = Callable[[dict[str, Any]], None]
 
 
 def _set(key: str, value: Any) -> Change:
-    return lambda about: about.__setitem__(key, value)
+    return lambda listed: listed.__setitem__(key, value)
+
+
+def _text(index: int, value: Any) -> Change:
+    return lambda listed: listed["texts"][0].__setitem__(index, value)
+
+
+def _renamed(name: str) -> Change:
+    return lambda listed: listed["files"].__setitem__(name, listed["files"].pop("tiny/config.py"))
 
 
 @every_case(
     "change",
     [
-        *(_set("package", "../../tiny"), _set("version", "../1"), _set("digest", "0" * 64), _set("digest", 7)),
-        *(lambda about: about.pop("digest"), lambda about: about.clear()),
+        *map(_renamed, ("../../x.py", "/x.py", "tiny/x.exe", "tiny/other.py")),
+        _set("package", "../../tiny"),
+        _set("version", "../1"),
+        _set("digest", "0" * 64),
+        _set("chunks", ["../../../etc/passwd"]),
+        _set("chunks", [7]),
+        _set("files", {}),
+        _set("files", []),
+        _set("format", 99),
+        *(_text(index, -1) for index in range(2, 6)),
+        *(_text(index, 1 << 60) for index in range(1, 6)),
+        *(_text(index, "x") for index in range(6)),
+        _text(5, 3),
     ],
 )
 def test_a_bundle_that_says_what_is_not_so_is_refused(store: Store, tmp_path: Path, change: Change) -> None:
-    def changed(name: str, data: bytes) -> bytes:
-        if name != ABOUT:
-            return data
-        about = json.loads(data)
-        change(about)
-        return json.dumps(about).encode()
-
-    refused(rewritten(store, tmp_path, changed), tmp_path)
-
-
-@every_case("name", ["../../x.py", "/x.py", "tiny/x.exe", "tiny/other.py"])
-def test_a_bundle_with_other_names_is_refused(store: Store, tmp_path: Path, name: str) -> None:
-    bundle = rewritten(store, tmp_path, lambda _, data: data, lambda old: name if old == "tiny/config.py" else old)
-    refused(bundle, tmp_path)
-
-
-@every_case("content", [b"", bytes(64 * 1024 * 1024), b"x" * 3000])
-def test_a_bundle_with_another_content_or_a_bomb_is_refused(store: Store, tmp_path: Path, content: bytes) -> None:
-    refused(rewritten(store, tmp_path, lambda name, data: content if name == ABOUT else data), tmp_path)
-    refused(rewritten(store, tmp_path, lambda name, data: content if name == "tiny/config.py" else data), tmp_path)
-
-
-@every_case("content", [b"", b"no zip", bytes(3000)])
-def test_a_bundle_that_is_none_or_holds_what_is_no_release_is_refused(tmp_path: Path, content: bytes) -> None:
-    bundle = tmp_path / "bad.bundle"
-    bundle.write_bytes(content)
-    refused(bundle, tmp_path)
-    with ZipFile(bundle, "w", ZIP_STORED) as bad:
-        bad.writestr("tiny/1.0.zip", content)
-    refused(bundle, tmp_path)
-
-
-def refused(bundle: Path, folder: Path) -> None:
-    other = Store(folder / "other")
+    bundle = rewritten(store, tmp_path, lambda name, data: _changed(data, change) if name.endswith(".list") else data)
+    other = Store(tmp_path / "other")
     with pytest.raises(TrainmedicError):
         import_bundle(other, bundle)
     assert not other.folder.exists()
 
 
-def rewrite(
-    source: Path | BytesIO, target: Path | BytesIO, change: Callable[[str, bytes], bytes], name: Name = str
-) -> None:
-    """A zip with other contents, and other names."""
-    with ZipFile(source) as good:
-        members = {name(each): change(each, good.read(each)) for each in good.namelist()}
-    with ZipFile(target, "w", ZIP_DEFLATED) as bad:
-        for each, content in members.items():
-            bad.writestr(each, content)
+def _changed(data: bytes, change: Change) -> bytes:
+    listed = json.loads(zlib.decompress(data))
+    change(listed)
+    return zlib.compress(json.dumps(listed).encode())
 
 
-def rewritten(store: Store, folder: Path, change: Callable[[str, bytes], bytes], name: Name = str) -> Path:
-    """A bundle with one release, whose members are changed."""
-    release = BytesIO()
-    rewrite(store.path("tiny", "1.0"), release, change, name)
-    with ZipFile(folder / "bad.bundle", "w", ZIP_STORED) as bad:
-        bad.writestr("tiny/1.0.zip", release.getvalue())
+@every_case("content", [b"", zlib.compress(bytes(64 * 1024 * 1024)), b"x" * 3000])
+def test_a_bundle_with_another_content_or_a_bomb_is_refused(store: Store, tmp_path: Path, content: bytes) -> None:
+    for suffix in (".list", ".chunk"):
+        bundle = rewritten(store, tmp_path, _replacing(suffix, content))
+        with pytest.raises(SourceError, match="no bundle, or damaged"):
+            import_bundle(Store(tmp_path / "other"), bundle)
+    assert not (tmp_path / "other").exists()
+
+
+def _replacing(suffix: str, content: bytes) -> Callable[[str, bytes], bytes]:
+    return lambda name, data: content if name.endswith(suffix) else data
+
+
+def rewritten(store: Store, folder: Path, change: Callable[[str, bytes], bytes]) -> Path:
+    export_bundle(store, folder / "good.bundle", ["tiny"])
+    with ZipFile(folder / "good.bundle") as good, ZipFile(folder / "bad.bundle", "w", ZIP_STORED) as bad:
+        for name in good.namelist():
+            if name != "tiny/1.1.list":
+                bad.writestr(name, change(name, good.read(name)))
     return folder / "bad.bundle"

@@ -37,11 +37,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    store = sources_here().store
-    for tree in store.releases(options.package):
-        size = store.path(tree.package, tree.version).stat().st_size
-        about = f"{tree.origin}  {tree.released or 'no date'}  {len(tree.files)} files  {size / 1e6:.1f} MB"
-        sys.stdout.write(f"{tree.package}=={tree.version}  {about}\n")
+    for pack in sources_here().store.releases(options.package):
+        size = sum(pack.places[digest].size for digest in pack.files.values())
+        about = f"{pack.origin}  {pack.released or 'no date'}  {len(pack.files)} files  {size / 1e6:.1f} MB"
+        sys.stdout.write(f"{pack.package}=={pack.version}  {about}\n")
     return 0
 
 
