@@ -6,7 +6,8 @@ Needs the network once: releases are fetched into FOLDER (a data folder of train
 processes of their own, never in this one. ``--site`` is a folder of ``pip install --no-deps --target FOLDER``:
 hydra-core, omegaconf and antlr4-python3-runtime for verl, modelscope for ms-swift, colorama for axolotl. A default
 counts as equal, as *said to be computed* (no value is stated), or as wrong, missing or extra: all of these are listed,
-and so is what cannot be imported here, which says nothing. Exit code 1 if anything is wrong.
+and so is what cannot be imported here, which says nothing. The second figure is of instances: the values of fields
+after ``__post_init__`` against those that `kb.sources.initialising` works out. Exit code 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from trainmedic.kb.frameworks.defaults import Declared, declared
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.sources.derived import Derived
 from trainmedic.kb.sources.index import index_of_pip
+from trainmedic.kb.sources.initialising import UNKNOWN, initialised
 from trainmedic.kb.sources.sources import Sources
 from trainmedic.kb.sources.tree import SourceTree
 
@@ -59,15 +61,19 @@ class Check:
 
 
 def _class(module: str, name: str, owner: str = "", **more: Any) -> Check:
-    return Check(owner=owner or name, asked={"kind": "class", "module": module, "name": name}, **more)
+    given = [{**more.pop("given", {}), **extra} for extra in ({}, {"bf16": False}, {"bf16": False, "use_cpu": True})]
+    asked = {"kind": "class", "module": module, "name": name, "given": given if more.pop("make", True) else []}
+    return Check(owner=owner or name, asked=asked, **more)
 
 
 def _trl(name: str) -> Check:
     stem = name.removesuffix("Config").lower()
+    given = {"output_dir": "out", "report_to": "none"} if name != "ModelConfig" else {}
     places = f"trl.trainer.{stem}_config|trl.experimental.{stem}.{stem}_config"
-    return _class(places, name, bare=("trl", "trl.trainer", "trl.experimental"))
+    return _class(places, name, given=given, bare=("trl", "trl.trainer", "trl.experimental"))
 
 
+_HF = {"output_dir": "out", "report_to": "none"}
 _ZERO = "deepspeed.runtime.zero"
 _DEEPSPEED = (
     "torch",
@@ -89,14 +95,14 @@ _AROUND = ("deepspeed", "deepspeed.runtime", "deepspeed.runtime.zero")
 
 
 def _section(module: str, name: str, prefix: str) -> Check:
-    return _class(module, name, "config", prefix=prefix, bare=_AROUND, stubs=(_DEEPSPEED, ()))
+    return _class(module, name, "config", prefix=prefix, make=False, bare=_AROUND, stubs=(_DEEPSPEED, ()))
 
 
 CHECKS: Mapping[str, tuple[Check, ...]] = {
     "trl": tuple(map(_trl, ("SFTConfig", "DPOConfig", "GRPOConfig", "KTOConfig", "RewardConfig", "ModelConfig"))),
     "transformers": (
-        _class("transformers.training_args", "TrainingArguments"),
-        _class("transformers.training_args_seq2seq", "Seq2SeqTrainingArguments"),
+        _class("transformers.training_args", "TrainingArguments", given=_HF),
+        _class("transformers.training_args_seq2seq", "Seq2SeqTrainingArguments", given=_HF),
     ),
     "peft": (_class("peft.tuners.lora.config", "LoraConfig", stubs=(_PEFT, ())),),
     "accelerate": (
@@ -132,17 +138,18 @@ CHECKS: Mapping[str, tuple[Check, ...]] = {
             "swift.llm.argument.train_args|swift.arguments.sft_args|swift.llm.utils.argument",
             "TrainArguments|SftArguments",
             "sft",
+            make=False,
             stubs=(_SWIFT,),
         ),
     ),
     "llamafactory": tuple(
-        _class(f"llamafactory.hparams.{module}", name, bare=("llamafactory", "llamafactory.hparams"))
-        for module, name in (
-            ("model_args", "ModelArguments"),
-            ("data_args", "DataArguments"),
-            ("finetuning_args", "FinetuningArguments"),
-            ("generating_args", "GeneratingArguments"),
-            ("training_args", "TrainingArguments"),
+        _class(f"llamafactory.hparams.{module}", name, given=given, bare=("llamafactory", "llamafactory.hparams"))
+        for module, name, given in (
+            ("model_args", "ModelArguments", {"model_name_or_path": "m"}),
+            ("data_args", "DataArguments", {}),
+            ("finetuning_args", "FinetuningArguments", {}),
+            ("generating_args", "GeneratingArguments", {}),
+            ("training_args", "TrainingArguments", _HF),
         )
     ),
     "axolotl": (
@@ -150,6 +157,7 @@ CHECKS: Mapping[str, tuple[Check, ...]] = {
             "axolotl.utils.schemas.config|axolotl.utils.config.models.input.v0_4_1",
             "AxolotlInputConfig",
             "top",
+            make=False,
             stubs=(_AXOLOTL,),
         ),
     ),
@@ -286,13 +294,42 @@ def defaults(check: Check, said: Mapping[str, Declared], real: Mapping[str, Any]
             tally.add("extra", f"{label} {name}")
 
 
-def results(folder: Path, site: Path | None, packages: Sequence[str], last: int) -> Iterator[tuple[str, str, Tally]]:
+def instances(
+    check: Check,
+    trees: Sequence[SourceTree],
+    said: Mapping[str, Declared],
+    real: Mapping[str, Any],
+    tally: Tally,
+    label: str,
+) -> None:
+    if "made" not in real:
+        return
+    values = {
+        name: list(one.value) if isinstance(one.value, tuple) else one.value
+        for name, one in said.items()
+        if not one.why
+    }
+    values.update(real["given"])
+    made = initialised(check.asked["name"], *trees, values=values)
+    for name, value in real["made"].items():
+        known, expected, where = made.get(name, (name in values, values.get(name), "left as it is"))
+        if not known or expected is UNKNOWN:
+            tally.add("computed")
+        elif alike(expected, value):
+            tally.add("equal" if name not in made else "followed")
+        else:
+            tally.add("wrong", f"{label} {name}: {expected!r} by {where}, is {value!r}")
+
+
+def results(
+    folder: Path, site: Path | None, packages: Sequence[str], last: int
+) -> Iterator[tuple[str, str, Tally, Tally]]:
     sources = Sources(folder / "sources", "index", index=index_of_pip)
     derived = Derived(sources)
     derived.attach()
     for framework in packages:
         for version in RELEASES[framework].split()[-last:]:
-            fields = Tally()
+            fields, made = Tally(), Tally()
             package = profiles()[framework].package
             other = BESIDE.get(f"{framework} {version}") or BESIDE.get(framework)
             base = TRANSFORMERS.get(version) if framework == "trl" else other
@@ -303,7 +340,7 @@ def results(folder: Path, site: Path | None, packages: Sequence[str], last: int)
                 trees = [sources.open(package, version), *([sources.open("transformers", base)] if base else [])]
             except TrainmedicError as error:
                 fields.add("not had", f"{framework} {version}: {error}")
-                yield framework, version, fields
+                yield framework, version, fields, made
                 continue
             commands = catalogue.commands(framework, version)
             # This release may lack a class.
@@ -322,7 +359,8 @@ def results(folder: Path, site: Path | None, packages: Sequence[str], last: int)
                 if check.owner in _ALONE:
                     said = {name: one for name, one in said.items() if one.framework == framework}
                 defaults(check, said, real["defaults"], fields, label)
-            yield framework, version, fields
+                instances(check, trees, said, real, made, label)
+            yield framework, version, fields, made
 
 
 _ALONE = ("ModelConfig", "ModelArguments", "DataArguments", "FinetuningArguments", "GeneratingArguments")
@@ -338,13 +376,13 @@ def main() -> int:
     parser.add_argument("--show", type=int, default=20, help="lines of what is not equal, for each package")
     options = parser.parse_args()
     wrong, shown = 0, Counter[str]()
-    for framework, version, fields in results(options.folder.resolve(), options.site, options.only, options.last):
-        print(f"{framework} {version}: defaults {dict(fields.counts)}", flush=True)
-        for line in fields.lines:
+    for framework, version, fields, made in results(options.folder.resolve(), options.site, options.only, options.last):
+        print(f"{framework} {version}: defaults {dict(fields.counts)}, instances {dict(made.counts)}", flush=True)
+        for line in (*fields.lines, *made.lines):
             shown[framework] += 1
             if shown[framework] <= options.show:
                 print(f"  {line}")
-        wrong += fields.counts["wrong"] + fields.counts["missing"]
+        wrong += fields.counts["wrong"] + made.counts["wrong"] + fields.counts["missing"]
     return 1 if wrong else 0
 
 

@@ -158,7 +158,16 @@ def of_class(asked: Mapping[str, Any]) -> dict[str, Any]:
             defaults[each.name] = plain(each.default_factory())
         else:
             defaults[each.name] = REQUIRED
-    return {"defaults": defaults}
+    answer: dict[str, Any] = {"defaults": defaults}
+    for given in asked.get("given", ()):
+        try:
+            made = found(**given)
+        except Exception as error:
+            answer["refused"] = f"{type(error).__name__}: {error}"[:300]
+        else:
+            names = [each.name for each in dataclasses.fields(found)]
+            return {**answer, "given": given, "made": {name: plain(getattr(made, name, None)) for name in names}}
+    return answer
 
 
 def of_model(found: Any) -> Iterator[tuple[str, Any]]:

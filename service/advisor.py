@@ -7,8 +7,10 @@ from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
 
+from trainmedic.kb.effective.code import by_source
 from trainmedic.kb.effective.table import effective
 from trainmedic.kb.errors import StoreError
+from trainmedic.kb.frameworks.horizon import packages_of
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Read
@@ -116,8 +118,13 @@ class Advisor:
 
     def effective(self, attachments: Sequence[Attachment], language: str = "en") -> EffectiveReport:
         """Every option that decides the runs of these files. Nothing is stored."""
-        evidence = self.read("", safely_named(attachments))
-        found = (effective(evidence, run) for run in evidence.runs if run.options)
+        evidence, source = self.read("", safely_named(attachments)), self.source
+        for package in (packages_of(evidence.runs) or frozenset()) & evidence.versions.keys():
+            fact = evidence.versions[package]
+            if source is not None and fact.exact is not None:
+                source.sources.order(package, fact.exact)
+        initialise = by_source(source.derived.tree) if source is not None else None
+        found = (effective(evidence, run, initialise) for run in evidence.runs if run.options)
         return effective_report(evidence, found, "zh" if language == "zh" else "en")
 
     def audit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,3 +60,8 @@ class Effective:
     partial: bool = False
     rows: tuple[Row, ...] = ()
     lost: tuple[Lost, ...] = ()
+
+
+Outcome = tuple[bool, Value, str]
+"""Whether the value is known, the value, and the place of the code that sets it."""
+Outcomes = Mapping[str, Outcome]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.effective.deepspeed import filled
-from trainmedic.kb.effective.model import Effective, Kind, Loss, Lost, Row
+from trainmedic.kb.effective.model import Effective, Kind, Loss, Lost, Outcomes, Row
 from trainmedic.kb.effective.written import Written, known_as, place, written
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.values import show
@@ -22,6 +22,8 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.run import Option, Origin, RunConfig, Setting, Unresolved, Value
 
+Initialise = Callable[[Effective], Outcomes]
+"""What the code of the classes makes of the values, which only their source tells."""
 _SIZES = ("world_size", "data_parallel", "accumulation", "global_batch")
 _BESIDE = {"deepspeed": "deepspeed", "peft": "LoraConfig"}
 """Parts with defaults of their own, and the scope of their options."""
@@ -33,13 +35,16 @@ _WHY = {
 }
 
 
-def effective(evidence: Evidence, run: RunConfig | None = None) -> Effective:
+def effective(evidence: Evidence, run: RunConfig | None = None, initialise: Initialise | None = None) -> Effective:
     """Every option of a run (default: the first one) with its value and origin."""
     run = run or evidence.run
     work = _Work(evidence=evidence, run=run, written=written(Facts(evidence, run)))
     work.add_written()
     work.add_defaults()
     work.resolve()
+    made = work.result()
+    if initialise is not None:
+        work.apply(initialise(made))
     work.add_derived()
     work.drop_unused()
     return work.result()
@@ -139,6 +144,20 @@ class _Work:
         text = row.origin.partition(": ")[0] if row.kind == "computed" else row.value
         match = _REFERENCE.match(text) if isinstance(text, str) else None
         return ("", match[1]) if match is not None and ("", match[1]) in self.rows else None
+
+    def apply(self, outcomes: Outcomes) -> None:
+        """Take over what the classes make of their fields."""
+        for name, (known, value, where) in outcomes.items():
+            row = self.rows.get(("", name))
+            if row is None or (known and same(row.value, value) and row.kind in ("written", "default")):
+                continue
+            if known:
+                was = f", written at {place(row.span)}" if row.span is not None else ""
+                self._put(replace(row, value=value, kind="derived", origin=f"{where}{was}"))
+            elif row.kind == "written":
+                self._put(replace(row, origin=f"{row.origin}; {where} may change it"))
+            else:
+                self._put(replace(row, kind="computed", origin=f"computed by {where}; {row.origin}"))
 
     def add_derived(self) -> None:
         """Sizes of the run, settings that follow from others, and what fills a DeepSpeed file."""

@@ -14,6 +14,8 @@ from trainmedic.kb.effective.table import effective, rows_of
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import from_json, to_json
+from trainmedic.kb.sources.initialising import initialised
+from trainmedic.kb.sources.tree import tree_of
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.answer.schema import Answer
@@ -171,6 +173,15 @@ def test_an_answer_and_its_page_and_a_model_are_told_what_is_not_as_written(know
     page = panel(from_json(Answer, to_json(answer)), {}, "en")
     assert "<code>train_micro_batch_size_per_gpu</code></td><td><code>4</code>" in page
     assert "<code>seed = 1</code></b> overridden" in page
+
+
+@pytest.mark.parametrize("code", ["self.run_name * self.seed", "self.run_name % self.seed"])
+def test_what_a_class_makes_of_a_hostile_value_stays_small(code: str) -> None:
+    text = f"class C:\n    def __post_init__(self):\n        self.run_name = {code}\n"
+    made = initialised(
+        "C", tree_of("p", "1", "wheel", {"p/c.py": text.encode()}), values={"run_name": "%09d", "seed": 9**20}
+    )
+    assert made["run_name"][0] is False
 
 
 def test_the_command_prints_the_table_or_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

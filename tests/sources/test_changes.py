@@ -1,16 +1,76 @@
-"""What changed between two releases."""
+"""What a class accepts across packages, and what changed between two releases."""
 
 from __future__ import annotations
 
 import pytest
 
+from trainmedic.kb.errors import NotFound
 from trainmedic.kb.sources.changes import NewDefault, Rename, function_changes, message_changes, option_changes
+from trainmedic.kb.sources.classes import options_of, programs
 from trainmedic.kb.sources.tree import SourceTree, tree_of
 
 
 def tree(package: str, version: str, **files: str) -> SourceTree:
     contents = {f"{path.replace('__', '/')}.py": text.encode() for path, text in files.items()}
     return tree_of(package, version, "wheel", contents)
+
+
+TRANSFORMERS = tree(
+    "transformers",
+    "5.0.0",
+    transformers__training_args=(
+        "from .trainer_utils import Strategy\nSTEPS = 500\n"
+        "@dataclass\nclass TrainingArguments:\n    output_dir: str\n"
+        "    save_strategy: Strategy = field(default=Strategy.STEPS, metadata={'help': 'When to save.'})\n"
+        "    logging_steps: int = STEPS\n    _hidden: int = 1\n"
+    ),
+    transformers__trainer_utils="class Strategy(ExplicitEnum):\n    NO = 'no'\n    STEPS = 'steps'\n",
+)
+OWN = "class TrainingArguments(HfArguments):\n    packing: bool = False\n"
+TRL = tree(
+    "trl",
+    "1.0.0",
+    trl__trainer__base_config=f"from transformers import TrainingArguments as HfArguments\n@dataclass\n{OWN}",
+    trl__trainer__grpo_config=(
+        "from .base_config import TrainingArguments\n"
+        "@dataclass\nclass GRPOConfig(TrainingArguments):\n    logging_steps: int = 10\n    beta: float = 0.0\n"
+    ),
+    trl__cli=(
+        "types = (ScriptArguments, GRPOConfig)\nparser = HfArgumentParser(types)\n"
+        "@hydra.main(config_path='config', config_name='ppo_trainer')\ndef main(cfg): ...\n"
+    ),
+)
+
+
+def test_a_class_has_the_fields_of_its_bases_in_other_packages() -> None:
+    found = options_of("GRPOConfig", TRL, TRANSFORMERS)
+    assert {name: (option.owner, option.package, option.entry["default"]) for name, option in found.items()} == {
+        "output_dir": ("TrainingArguments", "transformers", "<required>"),
+        "save_strategy": ("TrainingArguments", "transformers", "steps"),
+        "logging_steps": ("GRPOConfig", "trl", 10),
+        "packing": ("TrainingArguments", "trl", False),
+        "beta": ("GRPOConfig", "trl", 0.0),
+    }
+    strategy = found["save_strategy"]
+    assert (strategy.entry["choices"], strategy.help, strategy.path, strategy.line) == (
+        ["no", "steps"],
+        "When to save.",
+        "transformers/training_args.py",
+        6,
+    )
+
+
+def test_without_the_other_package_a_class_has_its_own_fields() -> None:
+    assert sorted(options_of("GRPOConfig", TRL)) == ["beta", "logging_steps", "packing"]
+    with pytest.raises(NotFound):
+        options_of("NoSuchConfig", TRL)
+
+
+def test_the_parsers_of_a_package_name_what_they_read() -> None:
+    assert [(found.kind, found.reads) for found in programs(TRL)] == [
+        ("HfArgumentParser", ("ScriptArguments", "GRPOConfig")),
+        ("hydra", ("ppo_trainer",)),
+    ]
 
 
 def config(fields: str) -> str:

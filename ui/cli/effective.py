@@ -10,7 +10,7 @@ import argparse
 import sys
 
 from trainmedic.ui.cli import CLEAN
-from trainmedic.ui.cli._input import Unreadable, attachments, language_of, read_releases, use_colour
+from trainmedic.ui.cli._input import Unreadable, attachments, derived, language_of, read_releases, use_colour
 
 FREES_NOTHING = True
 
@@ -23,6 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from trainmedic.kb.effective.code import by_source
     from trainmedic.kb.effective.table import effective
     from trainmedic.kb.parse.pipeline import parse
     from trainmedic.kb.serialization import to_json
@@ -32,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     evidence = parse("", attachments(tuple(dict.fromkeys(options.files))))
     if not any(run.options for run in evidence.runs):
         raise Unreadable("none of the given files configures a run")
-    found = [effective(evidence, run) for run in evidence.runs if run.options]
+    found = [effective(evidence, run, by_source(derived().tree)) for run in evidence.runs if run.options]
     if options.json:
         sys.stdout.write(to_json(found, indent=2) + "\n")
         return CLEAN
