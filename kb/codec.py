@@ -1,39 +1,23 @@
 """Values of frozen dataclasses to bytes and back, for what comes from a process that is not trusted.
 
 The bytes are JSON and name no class: what is built follows from the annotations of the expected type alone, no
-constructor runs, and every field has the type that it is annotated with. The objects of one class are one table, its
-fields are columns, and a reference is a row's number, so that what was one object is one again. A table refers only to
-later ones: nothing can hold itself, and what is built is in proportion to the bytes.
+constructor runs, and every field has the type that it is annotated with. Each object is a row, the number of its class
+and its fields; a reference is a row's number, so that what was one object is one again. A row refers only to earlier
+ones: nothing can hold itself, and what is built is in proportion to the bytes.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import cache
-from itertools import chain, islice, repeat
 from types import MappingProxyType, UnionType
-from typing import (
-    Any,
-    ForwardRef,
-    Generic,
-    Literal,
-    Protocol,
-    TypeVar,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, ForwardRef, Generic, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
+from typing import get_type_hints as hints_of
 
 T = TypeVar("T")
-Column = list[Any]
-Made = dict[type, list[Any]]
-"""The objects of each class, in the order of their rows."""
 _SCALARS: dict[Any, frozenset[type]] = {
     str: frozenset({str}),
     bool: frozenset({bool}),
@@ -49,92 +33,104 @@ class Malformed(ValueError):
     """Data that does not describe a value of the expected type."""
 
 
-class _Seen(dict[type, dict[int, tuple[int, Any]]]):
-    """The objects of each class that were referred to: id → row and object."""
+class _Sent(NamedTuple):
+    """The rows so far, and the row of each object by its id."""
 
-    def row(self, kind: type, value: Any) -> int:
-        rows = self[kind]
-        return rows.setdefault(id(value), (len(rows), value))[0]
+    rows: list[list[Any]]
+    numbers: dict[int, int]
 
 
-class _Shape(Protocol):
-    """How the values of one type are written and read, many at once."""
+class _Received(NamedTuple):
+    """The objects so far. ``texts``: equal ones are one object, as they mostly were: the name of a file, a key."""
 
-    def pack(self, values: Sequence[Any], seen: _Seen) -> Any: ...
+    objects: list[Any]
+    texts: dict[str, str]
 
-    def unpack(self, packed: Any, count: int, made: Made) -> Column: ...
+
+class _Shape(NamedTuple):
+    """How the values of one type are written and read."""
+
+    write: Callable[[Any, _Sent], Any]
+    read: Callable[[Any, _Received], Any]
+
+
+class _Class(NamedTuple):
+    kind: type
+    fields: dict[str, _Shape]
 
 
 class Codec(Generic[T]):
     """Writes and reads values of one type. Raises `TypeError` at once for a type that cannot be."""
 
     def __init__(self, kind: Any) -> None:
-        self._tables: dict[type, _Table] = {}
-        self._unions: list[_Union] = []
+        self._classes: list[_Class] = []
+        self._references: dict[type, _Shape] = {}
+        self._unions: list[_Shape] = []
         self._root = self._shape(kind)
 
     def encode(self, value: T) -> bytes:
-        seen = _Seen({kind: {} for kind in self._tables})
-        root = self._root.pack([value], seen)
-        tables = [table.pack(seen) for table in reversed(self._tables.values())]  # users before what they use
-        text = json.dumps([root, *tables], ensure_ascii=False, check_circular=False, separators=(",", ":"))
+        sent = _Sent([], {})
+        root = self._root.write(value, sent)
+        text = json.dumps([sent.rows, root], ensure_ascii=False, check_circular=False, separators=(",", ":"))
         return text.encode("utf-8", "surrogatepass")
 
     def decode(self, data: bytes) -> T:
         """Raises `Malformed`."""
-        made: Made = {}
+        received = _Received([], {})
         try:
-            root, *packed = json.loads(data.decode("utf-8", "surrogatepass"))
-            for table, rows in zip(self._tables.values(), reversed(packed), strict=True):
-                made[table.kind] = table.unpack(rows, made)
-            (value,) = self._root.unpack(root, 1, made)
+            rows, root = json.loads(data.decode("utf-8", "surrogatepass"))
+            for number, *packed in rows:
+                kind, fields = self._classes[_number(number, len(self._classes))]
+                made: Any = object.__new__(kind)
+                for (name, shape), value in zip(fields.items(), packed, strict=True):
+                    object.__setattr__(made, name, shape.read(value, received))
+                received.objects.append(made)
+            return cast(T, self._root.read(root, received))
         except (ValueError, TypeError, LookupError, RecursionError) as error:
             raise Malformed(f"no value of the expected type ({type(error).__name__})") from error
-        return cast(T, value)
 
     def _shape(self, kind: Any) -> _Shape:
         origin, arguments = get_origin(kind), get_args(kind)
         if kind in _SCALARS:
-            return _Scalar(_SCALARS[kind])
+            return _scalar(_SCALARS[kind])
         if origin is Literal:
-            return _Choice({value: value for value in arguments})
+            return _choice({value: value for value in arguments})
         if origin in (Union, UnionType):
             return self._union(arguments)
         if isinstance(kind, ForwardRef) and self._unions:  # a recursive alias, within itself
             return self._unions[-1]
         if origin is tuple and arguments[1:] == (...,):
-            return _Many(tuple, self._shape(arguments[0]))
+            return _many(tuple, self._shape(arguments[0]))
         if origin is tuple:
-            return _Fixed([self._shape(argument) for argument in arguments])
+            return _fixed([self._shape(argument) for argument in arguments])
         if origin is list:
-            return _Many(list, self._shape(arguments[0]))
+            return _many(list, self._shape(arguments[0]))
         if origin is Mapping and arguments[0] is str:
-            return _Map(self._shape(arguments[1]))
+            return _map(self._shape(arguments[1]))
         if isinstance(kind, type) and issubclass(kind, Enum):
-            return _Choice({member.value: member for member in kind})
+            return _choice({member.value: member for member in kind})
         if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-            return self._reference(kind)
+            return self._references.get(kind) or self._reference(kind)
         raise TypeError(f"values of {kind} are not plain data")
 
     def _union(self, arguments: Iterable[Any]) -> _Shape:
         scalars = frozenset[type]().union(*(_SCALARS.get(argument, ()) for argument in arguments))
-        others = [argument for argument in arguments if argument not in _SCALARS]
-        if not others:
-            return _Scalar(scalars)
-        union = _Union(_Scalar(scalars))
+        others: list[tuple[Any, _Shape]] = []
+        union = _either(_scalar(scalars), scalars, others)
         self._unions.append(union)
-        union.others += [(get_origin(argument) or argument, self._shape(argument)) for argument in others]
+        others += [(get_origin(each) or each, self._shape(each)) for each in arguments if each not in _SCALARS]
         self._unions.pop()
         return union
 
     def _reference(self, kind: type) -> _Shape:
-        if kind not in self._tables:
-            if not cast(Any, kind).__dataclass_params__.frozen or hasattr(kind, "__post_init__"):
-                raise TypeError(f"{kind.__name__} is not a frozen dataclass without code of its own")
-            hints = get_type_hints(kind)
-            columns = {field.name: self._shape(hints[field.name]) for field in dataclasses.fields(cast(Any, kind))}
-            self._tables[kind] = _Table(kind, columns)  # after those that it uses
-        return _Reference(kind)
+        if not cast(Any, kind).__dataclass_params__.frozen or hasattr(kind, "__post_init__"):
+            raise TypeError(f"{kind.__name__} is not a frozen dataclass without code of its own")
+        fields: dict[str, _Shape] = {}
+        shape = self._references[kind] = _reference(len(self._classes), kind, fields)
+        self._classes.append(_Class(kind, fields))
+        hints = hints_of(kind)
+        fields |= {field.name: self._shape(hints[field.name]) for field in dataclasses.fields(cast(Any, kind))}
+        return shape
 
 
 @cache
@@ -142,173 +138,103 @@ def codec_of(kind: Any) -> Codec[Any]:
     return Codec(kind)
 
 
-class _Table:
-    """All objects of one class."""
-
-    def __init__(self, kind: type, columns: Mapping[str, _Shape]) -> None:
-        self.kind = kind
-        self._columns = columns
-
-    def pack(self, seen: _Seen) -> Column:
-        objects = [value for _, value in seen[self.kind].values()]
-        packed = [
-            shape.pack([getattr(value, name) for value in objects], seen) for name, shape in self._columns.items()
-        ]
-        return [len(objects), *packed]
-
-    def unpack(self, packed: Any, made: Made) -> Column:
-        count, *columns = packed
-        values = [
-            shape.unpack(column, count, made) for shape, column in zip(self._columns.values(), columns, strict=True)
-        ]
-        objects: Column = [object.__new__(self.kind) for _ in range(count)]
-        for name, column in zip(self._columns, values, strict=True):
-            deque(map(object.__setattr__, objects, repeat(name), column), maxlen=0)
-        return objects
-
-
-class _Scalar:
+def _scalar(kinds: frozenset[type]) -> _Shape:
     """Texts, numbers, truth values and None, as JSON has them."""
 
-    def __init__(self, kinds: frozenset[type]) -> None:
-        self.kinds = kinds
+    def write(value: Any, _: _Sent) -> Any:
+        return {"": hex(value)} if isinstance(value, int) and not -_LONGEST < value < _LONGEST else value
 
-    def pack(self, values: Sequence[Any], seen: _Seen) -> Column:
-        return [
-            {"": hex(value)} if isinstance(value, int) and not -_LONGEST < value < _LONGEST else value
-            for value in values
-        ]
-
-    def unpack(self, packed: Any, count: int, made: Made) -> Column:
-        values = _column(packed, count)
-        found = set(map(type, values))
-        if dict in found and int in self.kinds:
-            values = [int(value[""], 16) if type(value) is dict else value for value in values]
-            found.discard(dict)
-        if not found <= self.kinds:
+    def read(packed: Any, received: _Received) -> Any:
+        if type(packed) is dict and int in kinds:
+            return int(packed[""], 16)
+        if type(packed) not in kinds:
             raise Malformed("a scalar of another type")
-        if found <= {str, type(None)}:  # equal texts are one object, as they mostly were: the name of a file, a key
-            once: dict[Any, Any] = {}
-            values = list(map(once.setdefault, values, values))
-        return values
+        return received.texts.setdefault(packed, packed) if type(packed) is str else packed
+
+    return _Shape(write, read)
 
 
-class _Choice:
+def _choice(members: Mapping[Any, Any]) -> _Shape:
     """The members of an enumeration or literal, each written as its text."""
-
-    def __init__(self, members: Mapping[str, Any]) -> None:
-        self._members = members
-
-    def pack(self, values: Sequence[Any], seen: _Seen) -> Column:
-        return list(values)
-
-    def unpack(self, packed: Any, count: int, made: Made) -> Column:
-        return [self._members[value] for value in _column(packed, count)]
+    return _Shape(lambda value, _: value, lambda packed, _: members[packed])
 
 
-class _Reference:
-    def __init__(self, kind: type) -> None:
-        self._kind = kind
+def _reference(number: int, kind: type, fields: Mapping[str, _Shape]) -> _Shape:
+    def write(value: Any, sent: _Sent) -> int:
+        row = sent.numbers.get(id(value))
+        if row is None:
+            packed = [number, *(shape.write(getattr(value, name), sent) for name, shape in fields.items())]
+            row = sent.numbers[id(value)] = len(sent.rows)
+            sent.rows.append(packed)
+        return row
 
-    def pack(self, values: Sequence[Any], seen: _Seen) -> Column:
-        return [seen.row(self._kind, value) for value in values]
+    def read(packed: Any, received: _Received) -> Any:
+        value = received.objects[_number(packed, len(received.objects))]
+        if type(value) is not kind:
+            raise Malformed("an object of another class")
+        return value
 
-    def unpack(self, packed: Any, count: int, made: Made) -> Column:
-        rows, objects = _numbers(packed, count), made[self._kind]
-        if max(rows, default=-1) >= len(objects):
-            raise Malformed("a row that there is not")
-        return [objects[row] for row in rows]
-
-
-class _Many:
-    """Tuples or lists of any length: how long each is, and all their items."""
-
-    def __init__(self, make: type, item: _Shape) -> None:
-        self._make, self._item = make, item
-
-    def pack(self, values: Sequence[Any], seen: _Seen) -> Column:
-        items = list(chain.from_iterable(values))
-        return [list(map(len, values)), self._item.pack(items, seen) if items else []]
-
-    def unpack(self, packed: Any, count: int, made: Made) -> Column:
-        lengths, items = packed
-        lengths = _numbers(lengths, count)
-        total = sum(lengths)
-        remaining = iter(self._item.unpack(items, total, made) if total else ())
-        return [self._make(islice(remaining, length)) for length in lengths]
+    return _Shape(write, read)
 
 
-class _Fixed:
-    """Tuples of a fixed length: a column for each place."""
+def _many(make: Callable[[Iterable[Any]], Any], item: _Shape) -> _Shape:
+    """Tuples or lists of any length."""
 
-    def __init__(self, places: Sequence[_Shape]) -> None:
-        self._places = places
+    def read(packed: Any, received: _Received) -> Any:
+        return make([item.read(each, received) for each in _listed(packed)])
 
-    def pack(self, values: Sequence[Any], seen: _Seen) -> Column:
-        return [shape.pack([value[place] for value in values], seen) for place, shape in enumerate(self._places)]
-
-    def unpack(self, packed: Any, count: int, made: Made) -> Column:
-        columns = [shape.unpack(column, count, made) for shape, column in zip(self._places, packed, strict=True)]
-        return list(zip(*columns, strict=True))
+    return _Shape(lambda value, sent: [item.write(each, sent) for each in value], read)
 
 
-class _Map:
-    """Read-only mappings: all their keys, and all their values."""
+def _fixed(places: Iterable[_Shape]) -> _Shape:
+    """Tuples of a fixed length."""
 
-    def __init__(self, value: _Shape) -> None:
-        self._pairs = _Many(tuple, _Fixed([_Scalar(_SCALARS[str]), value]))
+    def write(value: Any, sent: _Sent) -> Any:
+        return [shape.write(each, sent) for shape, each in zip(places, value, strict=True)]
 
-    def pack(self, values: Sequence[Any], seen: _Seen) -> Column:
-        return self._pairs.pack([value.items() for value in values], seen)
+    def read(packed: Any, received: _Received) -> Any:
+        return tuple([shape.read(each, received) for shape, each in zip(places, _listed(packed), strict=True)])
 
-    def unpack(self, packed: Any, count: int, made: Made) -> Column:
-        return [MappingProxyType(dict(pairs)) for pairs in self._pairs.unpack(packed, count, made)]
-
-
-class _Union:
-    """Values of several types: the number of each one's type, and the values of each type."""
-
-    def __init__(self, scalar: _Scalar) -> None:
-        self._scalar = scalar
-        self.others: list[tuple[Any, _Shape]] = []
-
-    def pack(self, values: Sequence[Any], seen: _Seen) -> Column:
-        numbers = [0 if type(value) in self._scalar.kinds else self._number(value) for value in values]
-        shapes = (self._scalar, *(shape for _, shape in self.others))
-        groups: list[list[Any]] = [[] for _ in shapes]
-        for number, value in zip(numbers, values, strict=True):
-            groups[number].append(value)
-        return [
-            numbers,
-            *(shape.pack(group, seen) if group else [] for shape, group in zip(shapes, groups, strict=True)),
-        ]
-
-    def unpack(self, packed: Any, count: int, made: Made) -> Column:
-        numbers, *groups = packed
-        numbers = _numbers(numbers, count)
-        shapes = (self._scalar, *(shape for _, shape in self.others))
-        values = []
-        for number, (shape, group) in enumerate(zip(shapes, groups, strict=True)):
-            size = numbers.count(number)
-            values.append(iter(shape.unpack(group, size, made) if size else ()))
-        return [next(values[number]) for number in numbers]
-
-    def _number(self, value: Any) -> int:
-        for number, (kind, _) in enumerate(self.others, 1):
-            if kind == Literal or isinstance(value, kind):
-                return number
-        return 0
+    return _Shape(write, read)
 
 
-def _column(packed: Any, count: int) -> Column:
-    if type(packed) is not list or len(packed) != count:
-        raise Malformed("a column of another length")
+def _map(item: _Shape) -> _Shape:
+    """Read-only mappings."""
+
+    def read(packed: Any, received: _Received) -> Any:
+        if type(packed) is not dict:
+            raise Malformed("no mapping")
+        return MappingProxyType({key: item.read(value, received) for key, value in packed.items()})
+
+    return _Shape(lambda value, sent: {key: item.write(each, sent) for key, each in value.items()}, read)
+
+
+def _either(scalar: _Shape, scalars: frozenset[type], others: list[tuple[Any, _Shape]]) -> _Shape:
+    """Values of several types: scalars as they are, others behind the number of their type."""
+
+    def write(value: Any, sent: _Sent) -> Any:
+        if type(value) not in scalars:
+            for number, (kind, shape) in enumerate(others):
+                if kind == Literal or isinstance(value, kind):
+                    return [number, shape.write(value, sent)]
+        return scalar.write(value, sent)
+
+    def read(packed: Any, received: _Received) -> Any:
+        if type(packed) is not list:
+            return scalar.read(packed, received)
+        number, inner = packed
+        return others[_number(number, len(others))][1].read(inner, received)
+
+    return _Shape(write, read)
+
+
+def _listed(packed: Any) -> list[Any]:
+    if type(packed) is not list:
+        raise Malformed("no list")
     return packed
 
 
-def _numbers(packed: Any, count: int) -> list[int]:
-    """Lengths, rows or numbers of types: none below 0."""
-    numbers = _column(packed, count)
-    if not set(map(type, numbers)) <= {int} or min(numbers, default=0) < 0:
-        raise Malformed("no number")
-    return numbers
+def _number(packed: Any, below: int) -> int:
+    if type(packed) is not int or not 0 <= packed < below:
+        raise Malformed("a number that there is not")
+    return packed

@@ -103,9 +103,12 @@ def changed(path: tuple[int, ...], value: object) -> bytes:
     return json.dumps(message).encode()
 
 
+def every(path: tuple[int, ...], *values: object) -> list[bytes]:
+    return [changed(path, value) for value in values]
+
+
 def test_the_places_that_are_changed_below_are_there() -> None:
-    assert GOOD[0] == [0]
-    assert GOOD[1][0] == 1
+    assert GOOD == [[[2, 1.0], [0, None, [0, 0], [], {}, [["a", 1]], None, None, "a"]], 1]
     assert CODEC.decode(json.dumps(GOOD).encode()) == Tree(leaf=Leaf(1.0), pairs=(("a", 1),))
 
 
@@ -120,24 +123,19 @@ def test_the_places_that_are_changed_below_are_there() -> None:
         b"[" * 200_000,
         json.dumps(GOOD[:-1]).encode(),
         json.dumps([*GOOD, []]).encode(),
-        changed((0,), [1]),
-        changed((0,), [-1]),
-        changed((0,), [True]),
-        changed((0,), [0, 0]),
-        changed((1, 0), 2),
-        changed((1, 0), 10**30),
-        changed((1, 0), -1),
-        changed((1, 2), [[7], [], []]),
-        changed((1, 3), [[10**15], [0]]),
-        changed((1, 5), [[1], [["a"], ["1"]]]),
-        changed((1, 5), [[1], [[1], [1]]]),
-        changed((1, 7), [[1], [], ["green"]]),
-        changed((1, 8), ["c"]),
-        changed((1, 8), [["a"]]),
-        changed((-1, 1), ["1"]),
-        changed((-1, 1), [{"": "zz"}]),
-        changed((-1, 1), [{"": 7}]),
-        changed((-1, 1), [None]),
+        *every((1,), 0, 2, -1, True, 1.0, None, [1], {}, "1"),
+        *every((0, 1, 0), 1, 2, -1, False, "0", None),
+        *every((0, 1, 2), 0, [0, 1], [0, -1], [1, 0], [0], [0, 0, 0], [True, 0], [0, [0]]),
+        *every((0, 1, 3), [7], [1], {}, None, "ab"),
+        *every((0, 1, 4), [], {"a": 1}, None),
+        *every((0, 1, 5), [["a", "1"]], [[1, 1]], [["a"]], [["a", 1, 1]], ["a1"]),
+        *every((0, 1, 7), "red", [0, "green"], [0, ["red"]]),
+        *every((0, 1, 8), "c", ["a"], None),
+        *every((0, 0, 1), "1", {"": "zz"}, {"": 7}, {}, {"a": "1"}, None, [1]),
+        changed((0, 0), [1]),
+        changed((0, 0), [1, 1.0, 1.0]),
+        changed((0, 1), 0),
+        changed((0,), {}),
     ],
 )
 def test_anything_else_is_refused(data: bytes) -> None:

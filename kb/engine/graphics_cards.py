@@ -9,26 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import RunConfig
 
-_CARDS = (
-    (10.0, r"G?B[123]00"),
-    (9.0, r"G?H(?:100|200|800|20)"),
-    (12.0, r"(?:RTX ?)?50[5-9]0(?: ?Ti| ?D)?|RTX PRO [456]000"),
-    (8.9, r"(?:RTX ?)?40[5-9]0(?: ?Ti| ?D)?|L40S?|L4|RTX ?[456]000 Ada"),
-    (8.6, r"(?:RTX ?)?30[5-9]0(?: ?Ti)?|A10G?|A16|A40|(?:RTX ?)?A[2456]000"),
-    (8.0, r"A100|A800|A30"),
-    (7.5, r"(?:Tesla[ -]?)?T4|(?:GeForce )?RTX ?20[678]0(?: ?Ti| SUPER)?|20[78]0 ?Ti|GTX ?16[56]0(?: ?Ti)?"),
-    (7.5, r"Quadro RTX ?[34568]000|RTX 8000|TITAN RTX"),
-    (7.0, r"(?:Tesla[ -]?)?V100S?|TITAN V"),
-    (6.1, r"(?:Tesla[ -]?)?P40|(?:GeForce )?GTX ?10[5678]0(?: ?Ti)?|1080 ?Ti|TITAN Xp?"),
-    (6.0, r"(?:Tesla[ -]?)?P100"),
-    (5.2, r"(?:Tesla[ -]?)?M(?:40|60)|GTX ?9[678]0(?: ?Ti)?"),
-    (3.7, r"(?:Tesla[ -]?)?K80"),
-)
+_CARDS: tuple[tuple[float, str], ...] = tuple(map(tuple, load_table("engine/graphics_cards.toml")["cards"]))
 """Compute capability, and how its cards are written."""
 _UNLISTED = 99.0
 """Cards of other makers, and names that the table lacks, count as new."""

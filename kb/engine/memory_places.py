@@ -11,48 +11,12 @@ from collections.abc import Collection, Iterator, Mapping
 from fnmatch import translate
 from functools import lru_cache
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence, Traceback
 
 PLACES: Mapping[str, tuple[str, ...]] = {
-    "entropy": ("* entropy_from_logits*", "* compute_entropy*", "* logprobs_from_logits*"),
-    "logits": (
-        "* cross_entropy",
-        "* fixed_cross_entropy",
-        "* ForCausalLMLoss",
-        "* log_softmax",
-        "* selective_log_softmax",
-        "* get_batch_logps",
-        "* _get_per_token_logps*",
-        "* log_probs_from_logits",
-        "* concatenated_forward",
-        "* convert_to_fp32",
-        "* _convert_to_fp32",
-    ),
-    "evaluation": (
-        "* nested_concat",
-        "* torch_pad_and_concatenate",
-        "* expand_like",
-        "* nested_detach",
-        "*trainer_pt_utils.py:[0-9]* add",
-    ),
-    "wake": ("* wake_up", "* create_and_map", "* python_create_and_map"),
-    "engine": ("*/vllm/*", "vllm/*", "*/sglang/*", "sglang/*"),
-    "optimizer": (
-        "*torch/optim/*",
-        "*bitsandbytes/optim/*",
-        "*/fused_adam.py:*",
-        "*/cpu_adam.py:*",
-        "* _init_group",
-        "* initialize_optimizer_states",
-        "* _multi_tensor_adam",
-        "* _multi_tensor_adamw",
-        "* _single_tensor_adam",
-        "* _single_tensor_adamw",
-    ),
-    "loading": ("* from_pretrained", "* _load_*", "* load_checkpoint*"),
-    "layers": ("*/models/*/modeling_*.py:*", "* apply_rotary_pos_emb"),
-    "backward": ("*torch/autograd/*", "* backward"),
+    place: tuple(patterns) for place, patterns in load_table("engine/memory_places.toml")["places"].items()
 }
 """Frames (``path.py:line function``) of each place, as file-name patterns; of two places for a frame the first."""
 _EVALUATION_LOOPS = ("* evaluation_loop", "* prediction_loop")

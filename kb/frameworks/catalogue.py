@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import islice, takewhile
 from types import MappingProxyType
@@ -241,11 +241,11 @@ def option(
     if _dashes(framework) and name.startswith(("no_", "no-")):
         positive = _direct(catalog, name[3:], version, transformers)
         if positive is not None and positive.boolean and True in (positive.default, *positive.default_by.values()):
-            return _with(positive, negated=True)
+            return replace(positive, negated=True)
     if not _abbreviates(framework) or len(name) < 2 or name in catalog.names:
         return None
     matches = _prefixed(catalog, name, version, owner, transformers)
-    return _with(matches[0], abbreviated=True) if len(matches) == 1 else None
+    return replace(matches[0], abbreviated=True) if len(matches) == 1 else None
 
 
 def _direct(catalog: Table, name: str, version: str | None, transformers: str | None) -> OptionInfo | None:
@@ -350,11 +350,6 @@ def _frozen(value: Any) -> Value:
         return tuple(_frozen(item) for item in value)
     frozen: Value = value
     return frozen
-
-
-def _with(info: OptionInfo, *, negated: bool = False, abbreviated: bool = False) -> OptionInfo:
-    parts = {name: getattr(info, name) for name in OptionInfo.__slots__}
-    return OptionInfo(**{**parts, "negated": negated, "abbreviated": abbreviated})
 
 
 def _life(catalog: Table, name: str) -> Life:

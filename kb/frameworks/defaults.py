@@ -175,14 +175,7 @@ def _hf_owners(framework: str) -> tuple[str, ...]:
 def _written_at(catalog: Table, name: str, release: str, near: str, owners: tuple[str, ...]) -> Any:
     """The default as catalogued; _NO_SUCH where the release or the owners do not have the option."""
     pair = catalog.closest(name, near) if catalog.alive(name, release) is not False else None
-    if pair is None:
-        return _NO_SUCH
-    holders, special = catalog.owner_sets[pair[1]["in"]], pair[1].get("default_by", {})
-    mine = [owner for owner in owners if owner in holders] if owners else holders
-    values = [special.get(owner, pair[1].get("default")) for owner in mine]
-    if not values:
-        return _NO_SUCH
-    return values[0] if all(_same(value, values[0]) for value in values) else _UNKNOWN
+    return _NO_SUCH if pair is None else _owned(pair[1], catalog, owners)
 
 
 def _declared(name: str, framework: str, seen: Sequence[Any]) -> Declared:
@@ -258,13 +251,8 @@ def _default(catalog: Table, hf: Table | None, spec: Spec, keys: Sequence[Key], 
 
 
 def _raw(catalog: Table, hf: Table | None, name: str, at: _At) -> Any:
-    if catalog.line(name) is not None and catalog.alive(name, at.release) is not False:
-        pair = catalog.closest(name, at.near)
-        if pair is not None:
-            value = _owned(pair[1], catalog, at.owners)
-            if value is not _NO_SUCH:
-                return value
-    return _NO_SUCH if hf is None else _inherited(name, at.parents)
+    value = _certain(_written_at(catalog, name, at.release, at.near, at.owners))
+    return _inherited(name, at.parents) if value is _NO_SUCH and hf is not None else value
 
 
 @of_tables
@@ -276,7 +264,7 @@ def _inherited(name: str, parents: tuple[str, ...]) -> Any:
     first: Any = _UNKNOWN
     for parent in parents:
         info = hf.info(name, parent)
-        value = _NO_SUCH if info is None else _owned(info, hf, ())
+        value = _NO_SUCH if info is None else _certain(_owned(info, hf, ()))
         if value is _UNKNOWN or (first is not _UNKNOWN and not _same(value, first)):
             return _UNKNOWN
         first = value
@@ -284,21 +272,20 @@ def _inherited(name: str, parents: tuple[str, ...]) -> Any:
 
 
 def _owned(info: Mapping[str, Any], catalog: Table, owners: tuple[str, ...]) -> Any:
-    """The default for these owners; _UNKNOWN if they differ or it is computed, _NO_SUCH if none has it."""
-    holders = catalog.owner_sets[info["in"]]
+    """The default for these owners (none: all); _UNKNOWN if they differ, _NO_SUCH if none has the option."""
     special = info.get("default_by")
     if not owners and not special:
-        return _certain(info.get("default"))
+        return info.get("default")
+    holders = catalog.owner_sets[info["in"]]
     mine = [owner for owner in owners if owner in holders] if owners else holders
-    if not mine:
+    values = [(special or {}).get(owner, info.get("default")) for owner in mine]
+    if not values:
         return _NO_SUCH
-    if not special:
-        return _certain(info.get("default"))
-    values = [special.get(owner, info.get("default")) for owner in mine]
-    return _UNKNOWN if any(value != values[0] for value in values) else _certain(values[0])
+    return values[0] if all(_same(value, values[0]) for value in values) else _UNKNOWN
 
 
 def _certain(value: Any) -> Any:
+    """_UNKNOWN for a default that is required, computed, or refers to another option."""
     if isinstance(value, str):
         return _UNKNOWN if value in ("<required>", "???") or "${" in value else value
     if isinstance(value, dict):

@@ -25,10 +25,6 @@ from trainmedic.kb.frameworks.profiles import INHERITS, Purpose, profiles, selec
 from trainmedic.kb.frameworks.tables import table
 from trainmedic.kb.model.run import Option, Recognised, Region, VersionFact
 
-__all__ = ["TRAINING_STAGES", "Recognition", "recognise", "stage_of"]
-
-TRAINING_STAGES = ("pretrain", "sft", "reward", "preference", "rl", "distill")
-
 _NONE: Mapping[str, VersionFact] = MappingProxyType({})
 _HF_CLASSES = ("TrainingArguments", "Seq2SeqTrainingArguments", "Trainer", "Seq2SeqTrainer")
 

@@ -24,7 +24,6 @@ GIB = 1024**3
 STAYING = ("weights", "gathered", "gradients", "optimizer", "reference", "engine", "other")
 BACKWARD = ("activations", "attention", "logits")
 STEP = "update"
-TERMS = (*STAYING, *BACKWARD, STEP)
 _FUSED_LOSS = 0.06
 """Of the logits, what a loss that works in chunks holds at a time."""
 

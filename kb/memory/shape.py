@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.lazy import regex
@@ -110,18 +111,7 @@ def _named(name: str, family: str | None) -> Shape | None:
     dense = [each for rows in _FAMILIES.values() for each in map(_row, rows) if each[1].experts == 1]
     _, alike = min(dense, key=lambda each: (abs(each[0] - billions), each[0]))
     vocabulary = rows[0][1].vocabulary if rows else alike.vocabulary
-    return Shape(
-        layers=alike.layers,
-        hidden=alike.hidden,
-        intermediate=alike.intermediate,
-        heads=alike.heads,
-        kv_heads=alike.kv_heads,
-        head_size=alike.head_size,
-        vocabulary=vocabulary,
-        tied=alike.tied,
-        billions=billions,
-        exact=False,
-    )
+    return replace(alike, vocabulary=vocabulary, billions=billions, exact=False)
 
 
 def _billions(name: str) -> float | None:
@@ -135,17 +125,7 @@ def _billions(name: str) -> float | None:
 
 
 def _row(row: Sequence[float]) -> tuple[float, Shape]:
-    size, layers, hidden, intermediate, heads, keys, head, vocabulary, tied, *mixture = row
-    experts, used = mixture or (1, 1)
-    return size, Shape(
-        layers=int(layers),
-        hidden=int(hidden),
-        intermediate=int(intermediate),
-        heads=int(heads),
-        kv_heads=int(keys),
-        head_size=int(head),
-        vocabulary=int(vocabulary),
-        tied=bool(tied),
-        experts=int(experts),
-        experts_used=int(used),
-    )
+    size, *numbers = row
+    names = ("layers", "hidden", "intermediate", "heads", "kv_heads", "head_size", "vocabulary", "tied")
+    given: dict[str, Any] = dict(zip((*names, "experts", "experts_used"), map(int, numbers), strict=False))
+    return size, Shape(**{**given, "tied": bool(given["tied"])})

@@ -108,20 +108,6 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """A change or difference that the user states: "39 → 500 s/it", "3x larger than in X", "loss 8 instead of 2".
-
-    ``metric`` is ``step_time``, ``throughput``, ``memory``, ``loss``, ``grad_norm``, ``kl``, ``reward`` or ``length``.
-    ``factor`` is new / old (above 1: ``up``), None if only the direction is stated.
-    """
-
-    metric: str
-    direction: str  # up | down
-    span: Span
-    factor: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """Something about the input that could not be read as it stands. Never an exception."""
 
@@ -173,7 +159,6 @@ class Evidence:
     calls: tuple[Call, ...] = ()
     flaws: tuple[CodeFlaw, ...] = ()
     remedies: tuple[Remedy, ...] = ()
-    comparisons: tuple[Comparison, ...] = ()
     known_good: Mapping[str, VersionFact] = field(default_factory=lambda: MappingProxyType({}))
 
     @property

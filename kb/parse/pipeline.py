@@ -152,7 +152,6 @@ def _evidence(facts: _Facts, loads: Sequence[Loaded], receipt: Receipt) -> Evide
         calls=facts.calls,
         flaws=facts.flaws,
         remedies=tuple(remedy for one in facts.prose for remedy in one.remedies),
-        comparisons=tuple(change for one in facts.prose for change in one.comparisons),
         known_good=MappingProxyType(dict(sorted(known_good.items()))),
     )
 

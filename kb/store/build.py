@@ -37,7 +37,7 @@ from trainmedic.kb.store.index import (
     identity_of,
     open_verified,
 )
-from trainmedic.kb.store.lexical import Postings, count, tokens
+from trainmedic.kb.store.lexical import count, tokens
 from trainmedic.kb.store.manifest import (
     FORMAT,
     Manifest,
@@ -255,19 +255,16 @@ def _words(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Identit
 
 
 def _write_words(folder: Path, pieces: tuple[Chunk, ...], ids: Ids) -> None:
-    postings = count((*tokens(piece.text), *(f"g:{id}" for id in ids(piece.text))) for piece in pieces)
-    postings.weighted().save(folder)
+    """The words of each chunk, and of all chunks of each page in the order of `page_ids`."""
+    counted = count((*tokens(piece.text), *(f"g:{id}" for id in ids(piece.text))) for piece in pieces)
+    every = range(len(pieces))
+    counted.index(every, every, len(pieces)).save(folder)
     (folder / PAGES).mkdir()
     (folder / PAGES).chmod(READABLE_FOLDER)
-    _by_page(pieces, postings).weighted().save(folder / PAGES)
-
-
-def _by_page(pieces: tuple[Chunk, ...], postings: Postings) -> Postings:
-    """The words of all chunks of each page, in the order of `page_ids`."""
     pages = page_ids([piece.cases for piece in pieces])
     numbers = {page: number for number, page in enumerate(pages)}
     pairs = [(n, numbers[page_of(case)]) for n, piece in enumerate(pieces) for case in piece.cases]
-    return postings.assembled([n for n, _ in pairs], [page for _, page in pairs], len(pages))
+    counted.index([n for n, _ in pairs], [page for _, page in pairs], len(pages)).save(folder / PAGES)
 
 
 def _text_of(case: Case) -> str:

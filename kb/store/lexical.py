@@ -159,101 +159,55 @@ def _best(documents: Ids, impacts: Floats, size: int, top_k: int) -> tuple[Ids, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Postings:
-    """How often each term of the sorted vocabulary occurs in each of ``size`` texts, by term and then by text."""
+class Counted:
+    """Texts as numbers of terms of the sorted vocabulary: text ``n`` is ``terms[bounds[n]:bounds[n + 1]]``."""
 
     vocabulary: Sequence[str]
     terms: Numbers
-    documents: Numbers
-    counts: Numbers
-    size: int
+    bounds: Sequence[int]
 
-    def weighted(self) -> Lexical:
-        """The index of these texts."""
-        size = self.size
-        frequencies = np.bincount(self.terms, minlength=len(self.vocabulary))
-        lengths = np.bincount(self.documents, weights=self.counts, minlength=size)
+    def index(self, sources: Sequence[int], targets: Sequence[int], size: int) -> Lexical:
+        """The index of ``size`` texts made of these: text ``sources[n]`` is a part of text ``targets[n]``."""
+        parts = [self.terms[self.bounds[source] : self.bounds[source + 1]] for source in sources]
+        documents = np.repeat(np.asarray(targets, np.int64), [len(part) for part in parts])
+        flat = np.concatenate((np.zeros(0, np.int64), *parts))
+        lengths = np.bincount(documents, minlength=size)
+        # One number for each pair, so that sorting puts the postings of a term together.
+        pairs, counts = np.unique(flat * max(size, 1) + documents, return_counts=True)
+        terms, documents = np.divmod(pairs, max(size, 1))
+        frequencies = np.bincount(terms, minlength=len(self.vocabulary))
         mean = float(lengths.mean()) if size else 1.0
         norms = K1 * (1 - B + B * lengths / max(mean, 1e-9))
         weights = np.log1p((size - frequencies + 0.5) / (frequencies + 0.5))
         weights *= np.asarray([GRAM_WEIGHT if term.startswith("3:") else 1.0 for term in self.vocabulary])
-        impacts = weights[self.terms] * self.counts * (K1 + 1) / (self.counts + norms[self.documents])
+        impacts = weights[terms] * counts * (K1 + 1) / (counts + norms[documents])
         return Lexical(
             vocabulary={term: index for index, term in enumerate(self.vocabulary)},
             bounds=np.concatenate(([0], np.cumsum(frequencies))).tolist(),
-            documents=self.documents.astype(np.int32),
+            documents=documents.astype(np.int32),
             impacts=impacts.astype(np.float32),
             size=size,
         )
 
-    def assembled(self, sources: Sequence[int], targets: Sequence[int], size: int) -> Postings:
-        """The postings of ``size`` texts made of these: text ``sources[n]`` is in the new text ``targets[n]``."""
-        terms, documents, counts = [], [], []
-        for target_of in _mappings(sources, targets, self.size):
-            # In their own order, which is almost that of the result, and quickly sorted.
-            moved = target_of[self.documents]
-            chosen = moved >= 0
-            terms.append(self.terms[chosen])
-            documents.append(moved[chosen])
-            counts.append(self.counts[chosen])
-        return _postings(
-            self.vocabulary, np.concatenate(terms), np.concatenate(documents), np.concatenate(counts), size
-        )
 
-
-def count(texts: Iterable[Sequence[str]]) -> Postings:
-    """The postings of texts given as token lists."""
+def count(texts: Iterable[Sequence[str]]) -> Counted:
+    """Texts given as token lists."""
     numbers: dict[str, int] = {}
-    flat, lengths = array("i"), array("i")
+    flat, bounds = array("i"), [0]
     for words in texts:
-        lengths.append(len(words))
         flat.extend([numbers.setdefault(word, len(numbers)) for word in words])
-    size, ordered = len(lengths), sorted(numbers)
+        bounds.append(len(flat))
+    ordered = sorted(numbers)
     ranks = np.empty(len(ordered), np.int64)
     ranks[[numbers[term] for term in ordered]] = np.arange(len(ordered))
-    documents = np.repeat(np.arange(size), np.asarray(lengths, np.int64))
-    terms = ranks[np.asarray(flat, np.int64)]
-    return _postings(ordered, terms, documents, np.ones(len(terms), np.int64), size)
-
-
-def _mappings(sources: Sequence[int], targets: Sequence[int], size: int) -> Iterator[Numbers]:
-    """The new text of each of ``size`` texts (-1: none), as many times as one text is in several new ones."""
-    left = (np.asarray(sources, np.int64), np.asarray(targets, np.int64))
-    while True:
-        chosen, new = left
-        _, first = np.unique(chosen, return_index=True)
-        target_of = np.full(size, -1, np.int64)
-        target_of[chosen[first]] = new[first]
-        yield target_of
-        again = np.ones(len(chosen), bool)
-        again[first] = False
-        if not again.any():
-            return
-        left = (chosen[again], new[again])
-
-
-def _postings(vocabulary: Sequence[str], terms: Numbers, documents: Numbers, counts: Numbers, size: int) -> Postings:
-    """Sorted, one for each pair of term and text, and without terms that no text has."""
-    # One number for each pair, so that sorting puts the postings of a term together.
-    pairs = terms * max(size, 1) + documents
-    order = np.argsort(pairs, kind="stable")
-    pairs = pairs[order]
-    first = np.flatnonzero(np.diff(pairs, prepend=-1))
-    summed = np.add.reduceat(counts[order], first) if len(first) else counts
-    terms, documents = np.divmod(pairs[first], max(size, 1))
-    new_term = np.diff(terms, prepend=-1) > 0
-    return Postings(
-        vocabulary=[vocabulary[term] for term in terms[new_term].tolist()],
-        terms=np.cumsum(new_term, dtype=np.int64) - 1,
-        documents=documents,
-        counts=summed,
-        size=size,
-    )
+    return Counted(vocabulary=ordered, terms=ranks[np.asarray(flat, np.int64)], bounds=bounds)
 
 
 def build(texts: Iterable[Sequence[str]]) -> Lexical:
     """The index of texts given as token lists."""
-    return count(texts).weighted()
+    counted = count(texts)
+    every = range(len(counted.bounds) - 1)
+    return counted.index(every, every, len(every))
 
 
 def load(folder: Path) -> Lexical:

@@ -1,4 +1,4 @@
-"""Vectors on disk, and the search among many by their codes."""
+"""Vectors on disk, and those that are found among many."""
 
 from __future__ import annotations
 

@@ -12,45 +12,12 @@ from trainmedic.kb.parse.code import losses, ranks, setup, steps
 from trainmedic.kb.parse.code.program import Check, Program
 
 CHECKS: Mapping[str, Check] = {
-    check.__name__: check
-    for check in (
-        setup.optimizer_before_adapter,
-        setup.optimizer_before_new_parameters,
-        setup.optimizer_without_unfrozen,
-        setup.adapter_frozen_with_base,
-        setup.checkpointing_after_adapter,
-        setup.reference_is_the_policy,
-        setup.sampler_without_epoch,
-        setup.same_data_on_every_rank,
-        setup.stale_map_cache,
-        setup.half_precision_weights,
-        steps.gradients_never_cleared,
-        steps.gradients_cleared_before_step,
-        steps.accumulation_cleared,
-        steps.clipped_before_unscaling,
-        steps.clipped_after_step,
-        steps.evaluation_mode_stays,
-        steps.never_in_training_mode,
-        steps.backward_under_autocast,
-        steps.graph_kept_for_logging,
-        steps.cache_emptied_every_step,
-        steps.many_waits_every_step,
-        steps.schedule_of_steps_by_epoch,
-        steps.accumulated_without_division,
-        steps.divided_twice,
-        losses.softmax_before_cross_entropy,
-        losses.nll_of_probabilities,
-        losses.shifted_twice,
-        losses.never_shifted,
-        losses.padding_is_learned,
-        losses.end_is_masked,
-        losses.evaluated_with_graph,
-        ranks.collective_on_some_ranks,
-        ranks.shards_saved_on_some_ranks,
-        ranks.gradients_not_exchanged,
-        ranks.exchange_switched_off,
-    )
+    name: check
+    for module in (setup, steps, losses, ranks)
+    for name, check in vars(module).items()
+    if not name.startswith("_") and getattr(check, "__annotations__", {}).get("return") == "Flaws"
 }
+"""The functions of these modules that find flaws."""
 _ABOUT_TRAINING = (
     "backward",
     "optim",

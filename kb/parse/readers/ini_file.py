@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.model.evidence import Problem
-from trainmedic.kb.model.run import Option, Origin
+from trainmedic.kb.model.run import Origin
 from trainmedic.kb.parse.readers.literal import word
+from trainmedic.kb.parse.readers.nodes import Flattener, Leaf, Pair
 from trainmedic.kb.parse.source import Piece, Reading, numbered
 
 _SECTION = regex(r"[ \t]*\[(?P<name>[^\[\]\n]+)\][ \t]*(?:[#;].*)?$")
@@ -17,11 +17,10 @@ _MOST_LINES = 4000
 
 
 def read(piece: Piece) -> Reading:
-    options: list[Option] = []
-    problems: list[Problem] = []
+    flattener = Flattener(piece, Origin.INI)
     section, partial = "", False
     for offset, line in numbered(piece.text):
-        if len(options) >= _MOST_LINES:
+        if len(flattener.options) >= _MOST_LINES:
             partial = True
             break
         if found := _SECTION.match(line):
@@ -29,32 +28,20 @@ def read(piece: Piece) -> Reading:
         elif not line.strip() or line.lstrip()[0] in "#;":
             pass
         elif entry := _ENTRY.match(line):
-            options.append(_option(piece, offset, entry, section))
-        elif len(problems) < 50:
-            span = piece.span(offset, offset + len(line))
-            problems.append(Problem(code="ini_error", message="not a key = value line", span=span))
+            start, end = offset + entry.start("key"), offset + entry.end("key")
+            pair = Pair(key=entry["key"], start=start, end=end, value=_value(offset, entry))
+            flattener.option(pair, section + entry["key"], "")
+        elif len(flattener.problems) < 50:
+            flattener.problem("ini_error", "not a key = value line", offset, offset + len(line))
             partial = True
-    return Reading(options=tuple(options), problems=tuple(problems), partial=partial)
+    return flattener.reading(partial=partial)
 
 
-def _option(piece: Piece, offset: int, entry: re.Match[str], section: str) -> Option:
+def _value(offset: int, entry: re.Match[str]) -> Leaf:
     written = entry["value"].strip()
     quoted = len(written) > 1 and written[0] in "\"'" and written.find(written[0], 1) > 0
-    if quoted:
-        written = written[: written.index(written[0], 1) + 1]
-    else:
-        written = _COMMENT.sub("", written).rstrip()
-    start = offset + entry.start("value")
-    start += len(entry["value"]) - len(entry["value"].lstrip())
+    written = written[: written.index(written[0], 1) + 1] if quoted else _COMMENT.sub("", written).rstrip()
+    start = offset + entry.end("value") - len(entry["value"].lstrip())
     raw = written[1:-1] if quoted else written
-    key_start, key_end = offset + entry.start("key"), offset + entry.end("key")
-    return Option(
-        key=section + entry["key"],
-        value=raw if quoted else word(raw) if raw else None,
-        raw=raw,
-        span=piece.span(key_start, max(start + len(written), key_end)),
-        key_span=piece.span(key_start, key_end),
-        value_span=piece.span(start, start + len(written)),
-        origin=Origin.INI,
-        quoted=quoted,
-    )
+    value = raw if quoted else word(raw) if raw else None
+    return Leaf(start=start, end=start + len(written), value=value, raw=raw, quoted=quoted)

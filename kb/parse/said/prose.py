@@ -17,19 +17,18 @@ from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.language import lowered
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.model.evidence import Comparison, Remedy, Signal
+from trainmedic.kb.model.evidence import Remedy, Signal
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
 from trainmedic.kb.parse.logs.messages import EXCEPTIONS, MESSAGES, Message, find
 from trainmedic.kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
-from trainmedic.kb.parse.said import comparisons, device_counts, remedies, settings
+from trainmedic.kb.parse.said import device_counts, remedies, settings, slowdowns
 from trainmedic.kb.parse.said.clauses import clause_at, clauses_of, sentences, tried_in_vain
 from trainmedic.kb.parse.said.device_counts import DeviceCount
 from trainmedic.kb.parse.said.settings import Stated
 from trainmedic.kb.parse.said.version_history import bare, moves, worked
 from trainmedic.kb.parse.source import Piece
 
-_SLOWDOWN = 1.5
 MAX_CHARACTERS = 100_000
 """Nobody writes more: beyond it stands pasted output, which the other readers take."""
 
@@ -39,7 +38,6 @@ class ProseFacts:
     versions: tuple[VersionFact, ...] = ()
     known_good: tuple[VersionFact, ...] = ()
     signals: tuple[Signal, ...] = ()
-    comparisons: tuple[Comparison, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     devices: tuple[DeviceCount, ...] = ()
     settings: tuple[Stated, ...] = ()
@@ -50,13 +48,11 @@ def read(piece: Piece) -> ProseFacts:
     if len(piece.text) > MAX_CHARACTERS:
         piece = piece.cut(0, MAX_CHARACTERS)
     versions, known_good = _versions(piece)
-    changes = comparisons.read(piece)
     card = device_counts.card(piece)
     return ProseFacts(
         versions=versions if card is None else (*versions, card),
         known_good=known_good,
-        signals=(*_signals(piece), *_slowdowns(changes)),
-        comparisons=changes,
+        signals=(*_signals(piece), *_slowdown(piece)),
         remedies=remedies.read(piece),
         devices=device_counts.read(piece),
         settings=settings.read(piece),
@@ -283,14 +279,10 @@ def _signals(piece: Piece) -> tuple[Signal, ...]:
     return tuple(signals.values())
 
 
-def _slowdowns(changes: Sequence[Comparison]) -> Iterator[Signal]:
-    for change in changes:
-        slower = (change.metric, change.direction) in (("step_time", "up"), ("throughput", "down"))
-        factor = change.factor or 1.0
-        if slower and max(factor, 1 / factor) >= _SLOWDOWN:
-            detail = f"stated: {' '.join(change.span.text.split())}"
-            yield Signal(kind="throughput_drop", span=change.span, stated=True, detail=detail)
-            return
+def _slowdown(piece: Piece) -> Iterator[Signal]:
+    if (span := slowdowns.read(piece)) is not None:
+        detail = f"stated: {' '.join(span.text.split())}"
+        yield Signal(kind="throughput_drop", span=span, stated=True, detail=detail)
 
 
 def _signal(piece: Piece, kind: str, start: int, end: int) -> Signal:

@@ -1,17 +1,16 @@
-"""Changes and differences that users state: "39 → 500 s/it", "3x larger than in X", "loss 8 instead of 2"."""
+"""Steps that users say take much longer than they did or should: "39 → 500 s/it", "10x slower", "慢了 10 倍"."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.model.evidence import Comparison
+from trainmedic.kb.model.place import Span
 from trainmedic.kb.negation import RUN
 from trainmedic.kb.parse.source import Piece
 
-_TABLE = load_table("parse/data/comparisons.toml")
+_TABLE = load_table("parse/data/slowdowns.toml")
 _METRIC_OF_UNIT = {unit: metric for metric, units in _TABLE["units"].items() for unit in units}
 _UNIT = "|".join(sorted(_METRIC_OF_UNIT, key=lambda unit: (-len(unit), unit)))
 _SUBJECT = regex(
@@ -33,43 +32,35 @@ _STATED = regex(
 )
 _REACH = 40
 _CLAUSE = regex(r"[;；。！!？?\n]|\.\s")
-_LEAST_FACTOR = 1.2
+_LEAST_FACTOR = 1.5
+_SLOWER = {"step_time": "up", "throughput": "down"}
 
 
-def read(piece: Piece) -> tuple[Comparison, ...]:
-    """The comparisons of a text in their order. A change whose metric is not said is none."""
-    return tuple(_comparisons(piece)) if any(map(str.isdigit, piece.text)) else ()
-
-
-def _comparisons(piece: Piece) -> Iterator[Comparison]:
+def read(piece: Piece) -> Span | None:
+    """The first slowdown of a text. A change whose metric is not said is none."""
     text = piece.text
-    for match in _STATED.finditer(text):
-        if RUN.precedes(text, match.start()):
-            continue
-        metric, direction, factor = _meaning(text, match)
-        if metric and (factor is None or factor >= _LEAST_FACTOR or factor <= 1 / _LEAST_FACTOR):
-            span = piece.span(match.start(), match.end())
-            yield Comparison(metric=metric, direction=direction, factor=factor, span=span)
+    for match in _STATED.finditer(text) if any(map(str.isdigit, text)) else ():
+        if not RUN.precedes(text, match.start()) and _factor(text, match) >= _LEAST_FACTOR:
+            return piece.span(match.start(), match.end())
+    return None
 
 
-def _meaning(text: str, match: re.Match[str]) -> tuple[str, str, float | None]:
+def _factor(text: str, match: re.Match[str]) -> float:
+    """How many times as long a step takes, or 0."""
     word = match["word"] or match["word_zh"]
     if word:
         metric, direction = _TABLE["words"][word.lower()]
-        factor = float(match["factor"] or match["factor_zh"])
-        return (
-            metric or _subject(text, match, behind=True),
-            direction,
-            factor if direction == "up" or not factor else 1 / factor,
-        )
+        slower = _SLOWER.get(metric or _subject(text, match, behind=True)) == direction
+        return float(match["factor"] or match["factor_zh"]) if slower else 0.0
     old, new = (match["should"], match["is"]) if match["should"] else (match["old"], match["new"])
     unit = match["unit2"] or match["unit1"]
     metric = _of_unit(unit.lower()) if unit else _subject(text, match)
-    setting = not unit and metric in ("memory", "step_time")  # memory utilisation 0.6 -> 0.3
-    if setting or not float(old) or not float(new) or _is_range(text, match):
-        return "", "", None
+    if metric not in _SLOWER or (not unit and metric == "step_time"):  # without a unit it may be a setting
+        return 0.0
+    if not float(old) or not float(new) or _is_range(text, match):
+        return 0.0
     factor = float(new) / float(old) * (_scale(match["unit2"]) / _scale(match["unit1"] or match["unit2"]))
-    return metric, "up" if factor > 1 else "down", factor
+    return factor if metric == "step_time" else 1 / factor
 
 
 def _is_range(text: str, match: re.Match[str]) -> bool:
@@ -83,15 +74,15 @@ def _of_unit(unit: str) -> str:
 
 
 def _scale(unit: str | None) -> float:
-    """Seconds or gigabytes in one of this unit, where two units of a comparison differ."""
+    """Seconds in one of this unit, where two units differ."""
     name = (unit or "").lower()
-    if name.startswith("ms") or name in ("mb", "mib"):
+    if name.startswith("ms"):
         return 1e-3
     return 60.0 if name.startswith(("min", "分")) else 3600.0 if name.startswith("h") or name == "小时" else 1.0
 
 
 def _subject(text: str, match: re.Match[str], *, behind: bool = False) -> str:
-    """What the clause around a comparison is about: the nearest metric before it, or else the first ``behind`` it."""
+    """What the clause around a change is about: the nearest metric before it, or else the first ``behind`` it."""
     before = _CLAUSE.split(text[max(0, match.start() - _REACH) : match.start()])[-1]
     named = list(_SUBJECT.finditer(before))
     if named:
