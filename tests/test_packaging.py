@@ -202,16 +202,19 @@ def test_the_installed_wheel_has_every_page_without_the_repository(alone: Path, 
     ((code, said),) = told(alone, tmp_path, ("kb", "list"))
     assert code == 0, said
     listed = {tuple(line.split()[:2]) for line in said.splitlines()}
-    # Pages lie in a folder of their family; a Markdown file right below is a note about the folder.
-    pages = {(kind, name) for kind in ("case", "rule", "mechanism") for name in _pages(kind)}
-    assert listed == pages
+    checks = {check for page in _pages("causes") for check in re.findall(r"^  - id: (\S+)$", page.read_text(), re.M)}
+    pages = {("case", page.stem) for page in _pages("causes")} | {
+        ("mechanism", page.stem) for page in _pages("mechanisms")
+    }
+    assert listed == pages | {("rule", check) for check in checks}
 
 
-def _pages(kind: str) -> Iterable[str]:
-    for name in tracked(f"kb/{kind}s"):
+def _pages(folder: str) -> Iterable[Path]:
+    """Pages lie in a folder of their family; a Markdown file right below is a note about the folder."""
+    for name in tracked(f"kb/{folder}"):
         path = PurePosixPath(name)
         if path.suffix == ".md" and len(path.parts) == 4:
-            yield path.stem
+            yield ROOT / name
 
 
 @every_case("name", PACKAGES)
@@ -331,7 +334,7 @@ def test_the_wheel_alone_checks_audits_compares_explains_and_works_on_pages(alon
         ("kb", "lint", shipped_page): (0, "1 page, 0 problems"),
         ("kb", "list"): (0, rule),
         ("kb", "show", rule): (0, "vanilla_loss"),
-        ("kb", "new", "case", "a-new-case", "--folder", "."): (0, "a-new-case.md"),
+        ("kb", "new", "cause", "a-new-case", "--folder", "."): (0, "a-new-case.md"),
         ("ask", "KTO loss is nan, why?"): (3, "pip install 'trainmedic[serve]'"),
         ("serve",): (3, "pip install 'trainmedic[serve]'"),
     }
