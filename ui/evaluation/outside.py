@@ -343,11 +343,12 @@ def lower_bound(right: int, total: int, error: float = 0.05) -> float:
 def ask_all(
     incidents: Iterable[Incident], answer: Callable[[Ask], Answer], scorer: Scorer, languages: Sequence[str] = ("",)
 ) -> tuple[Result, ...]:
-    """Every incident asked in each of the languages (empty: its own)."""
+    """Every incident asked in each of the languages (empty: its own) that its question is written in."""
     return tuple(
         scorer.result(incident, language or incident.language, answer(incident.ask(language)))
         for incident in incidents
         for language in languages
+        if not language or language in incident.question
     )
 
 
