@@ -1,13 +1,13 @@
 """A coding agent with trainmedic and without it, on public cases whose causes are known.
 
-    python -m benchmarks.agents URL [reports:CHECKOUT] [scripts:CHECKOUT] [--outside 30]
+    python -m benchmarks.agents URL [reports:CHECKOUT] [scripts:CHECKOUT] [--outside 30] [--recent 30]
 
 Both arms get the same report, folder, tools and limits; "with" also has the skill file and the tool ``diagnose``, which
 answers with the MCP server's page. A case ends with a form, which is right if its cause and change, `JUDGED` characters
 of them, mention one alternative of every group of the case's key. URL is an OpenAI-compatible endpoint, its key in
 TRAINMEDIC_LLM_API_KEY; without tool calls it fills in a form of calls. CHECKOUT is a clone or git directory of a
 repository of ``data/agents.toml``; comments of its scripts are not shown: they tell the fault. ``--outside N``: so many
-incidents of the tuning half. Exit code 1 if a case broke off.
+incidents of the tuning half, ``--recent N``: of the newer threads. Exit code 1 if a case broke off.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from trainmedic.ui.evaluation.outside import Group, mentions, read_incidents, sa
 from trainmedic.ui.present.page import as_json, page_of
 
 DATA = Path(__file__).parent / "data" / "agents.toml"
-TUNING = Path("tests/eval/outside/tuning.jsonl")
+INCIDENTS = {"outside": Path("tests/eval/outside/tuning.jsonl"), "recent": Path("tests/eval/outside/recent.jsonl")}
 SKILL = Path("ui/doctor/SKILL.md")
 TURNS, AT_ONCE, MAX_LINES, MAX_HITS, MAX_RESULT, MAX_TOKENS, JUDGED = 8, 6, 300, 60, 16_000, 2_000, 700
 TASK = f"""\
@@ -208,8 +208,8 @@ def _marked(text: str) -> str:
     return delimited(data_mark([text]), text)
 
 
-def cases_of(checkouts: Mapping[str, str], outside: int) -> Iterator[Case]:
-    """All cases that are at hand, set by set."""
+def cases_of(checkouts: Mapping[str, str], **incidents: int) -> Iterator[Case]:
+    """All cases that are at hand, set by set, and so many of each set of `INCIDENTS`."""
     reports, scripts = tomllib.loads(DATA.read_text(encoding="utf-8")).values()
     if "reports" in checkouts:
         for each in json.loads(_shown(checkouts["reports"], reports, reports["path"])):
@@ -219,10 +219,11 @@ def cases_of(checkouts: Mapping[str, str], outside: int) -> Iterator[Case]:
         shown = Attachment(name="train.py", content=unspoilt(script, each.get("lines")))
         required = each["required"]
         yield Case(of="scripts", id=each["file"], question=each["question"], required=required, files=(shown,))
-    known = [each for each in read_incidents(TUNING) if each.expect == "cause"]
-    for incident in sampled(known, outside) if outside else ():
-        asked, files = incident.question[incident.language], incident.attachments
-        yield Case(of="outside", id=incident.id, question=asked, required=incident.required, files=files)
+    for of, count in incidents.items():
+        known = [each for each in read_incidents(INCIDENTS[of]) if each.expect == "cause"]
+        for incident in sampled(known, count) if count else ():
+            asked, files = incident.question[incident.language], incident.attachments
+            yield Case(of=of, id=incident.id, question=asked, required=incident.required, files=files)
 
 
 def unspoilt(script: str, lines: int | None = None) -> str:
@@ -279,12 +280,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.agents", description=__doc__)
     parser.add_argument("url")
     parser.add_argument("checkouts", nargs="*", metavar="SET:CHECKOUT")
-    parser.add_argument("--outside", type=int, default=0)
+    for of in INCIDENTS:
+        parser.add_argument(f"--{of}", type=int, default=0)
     parser.add_argument("--at-once", type=int, default=8)
     parser.add_argument("--wait", type=float, default=300, help="seconds for one turn")
     parser.add_argument("--records", type=Path, help="writes every run to this file, as JSON lines")
     options = parser.parse_args(argv)
-    cases = list(cases_of(dict(each.split(":", 1) for each in options.checkouts), options.outside))
+    counts = {of: getattr(options, of) for of in INCIDENTS}
+    cases = list(cases_of(dict(each.split(":", 1) for each in options.checkouts), **counts))
     advisor = build_advisor(Settings(), with_history=False)
 
     def diagnose(question: str, files: Sequence[Attachment]) -> str:

@@ -19,7 +19,9 @@ _FAILED = regex(
     rb"Traceback \(most recent|\b[A-Z]\w{2,60}(?:Error|Exception)\b|(?i:\bsignal \d|out of memory|watchdog)"
 )
 _TRAINS = regex(r"\.backward\(|Trainer\(")
-_ATTEMPT = regex(r"[-_.]?(?<![a-z])(?i:attempt|try|previous|prev|old|failed|bak)[-_.]?[0-9]*(?![a-z])|[-_.]?[0-9]{4,}")
+_ATTEMPT = regex(
+    r"[-_.]?(?<![a-z])(?i:attempt|try|trial|run|previous|prev|old|failed|bak)[-_.]?[0-9]*(?![a-z])|[-_.]?[0-9]{4,}"
+)
 """What tells the logs of jobs and attempts apart. Short numbers are mostly those of nodes and workers."""
 _MOST_RANKS = 4
 _WANDB_KEY = regex(r"^(?P<key>[\w./-]+):[ \t]*$")

@@ -154,9 +154,11 @@ def rarity(concepts: Iterable[str], counts: Mapping[str, int], cases: int) -> Ma
 
 
 def _ruled_out(cause_id: str, context: Context) -> bool:
-    """Whether a known defect's condition does not hold on what was pasted."""
+    """Whether a known defect's condition does not hold on what was pasted, or the check that is a cause by itself."""
     state = context.defects.get(cause_id)
-    return state is not None and state.value is False and not state.printed
+    if state is not None:
+        return state.value is False and not state.printed
+    return cause_id in context.report.ruled_out and not context.placed(cause_id)
 
 
 def _defect_state(defect: Defect, printed: bool, book: FactBook) -> DefectState:

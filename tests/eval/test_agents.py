@@ -92,7 +92,7 @@ def test_a_refusal_breaks_one_case_off() -> None:
 
 
 def test_cases_of_the_outside_set_have_a_key_and_scripts_are_shown_without_what_tells_their_fault() -> None:
-    outside = list(cases_of({}, 3))
+    outside = list(cases_of({}, outside=3))
     assert len(outside) == 3
     assert all(case.required and case.question for case in outside)
     assert unspoilt("x = 1  # the bug\nclass BuggyTrainer:\n    pass\n", 2) == "x = 1  \nclass myTrainer:\n"

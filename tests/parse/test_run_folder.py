@@ -75,6 +75,7 @@ def test_of_checkpoints_and_attempts_the_newest_is_taken() -> None:
 def test_of_logs_that_differ_by_an_attempt_or_a_job_the_newest_is_taken() -> None:
     attempts = (("train_attempt1.log", 1), ("train.log", 2), ("slurm-7001.out", 4), ("slurm-6001.out", 2))
     assert paths(*attempts) == ["slurm-7001.out", "train.log"]
+    assert paths(("logs/run1.log", 1), ("logs/run2.log", 2)) == ["logs/run2.log"]
     assert len(paths(("node1.log", 1), ("node2.log", 2))) == 2
 
 

@@ -94,8 +94,16 @@ def page(collected: Collected, answer: Answer, *, checks_only: bool, asked: bool
     )
     # Without a question there is no symptom that a proof could have nothing to do with.
     errors = {item.rule_id for item in answer.findings if item.status == "fired" and item.severity == "error"}
-    proven = bool(made.causes) and made.causes[0].confidence == "rule" and made.causes[0].id in errors
-    return replace(made, verdict="answered") if proven and not asked and made.verdict == "need_input" else made
+    shown = bool(made.causes) and made.causes[0].confidence == "rule"
+    if asked or made.verdict != "need_input":
+        return made
+    if shown and made.causes[0].id in errors:
+        return replace(made, verdict="answered")
+    # Nor is there one that an unproven cause could explain where the log shows training and nothing wrong.
+    failing = is_failing(answer.signals) or any(each.kind not in LOGGED for each in answer.messages)
+    if shown or failing or not answer.series:
+        return made
+    return replace(made, verdict="no_fault", causes=(), avoid=(), missing=(), patch="")
 
 
 def _run(target: Target, language: str) -> Iterator[str]:
