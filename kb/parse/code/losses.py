@@ -226,6 +226,8 @@ def end_is_masked(program: Program) -> Flaws:
     shared = None
     for event in program.events:
         node = event.node
+        if any("pad_token" in words_in(guard.test) for guard in event.guards):
+            continue  # only a tokenizer without padding is given it, and which that is the code does not say
         if isinstance(node, ast.Assign) and last_part(node.targets[0]) in ("pad_token", "pad_token_id"):
             shared = event if last_part(node.value) in ("eos_token", "eos_token_id") else shared
     if shared is None:
