@@ -34,6 +34,8 @@ def stated(text: str) -> dict[str, object]:
         ("optimizer adamw_torch, device_map auto", {"optimizer": "adamw_torch", "device_map": "auto"}),
         ("QLoRA, rank 64", {"tuner": "lora", "load_in_4bit": True, "lora_rank": 64}),
         ("then I call model.gradient_checkpointing_enable()", {"gradient_checkpointing": True}),
+        ("packing + FSDP hangs", {"packing": True}),
+        ("lr 1e-4, then set it to 0", {"learning_rate": 1e-4}),
     ],
 )  # fmt: skip
 def test_a_value_in_effect_is_read(text: str, expected: dict[str, object]) -> None:
@@ -69,3 +71,8 @@ def test_what_is_said_counts_as_written_where_no_file_says_otherwise() -> None:
 def test_the_name_of_an_option_is_the_frameworks() -> None:
     assert parse("verl GRPO with train_batch_size 512").run.settings["rollout_batch"].value == 512
     assert parse("openrlhf SFT with train_batch_size 512").run.settings["global_batch"].value == 512
+
+
+def test_a_word_that_names_a_setting_only_beside_others_names_none_alone() -> None:
+    assert settings.named("the alpha of LoRA") == ("lora_alpha", "tuner")
+    assert settings.named("an alpha release") == ()

@@ -28,6 +28,7 @@ def test_a_slowdown_is_a_stated_signal_with_its_place(text: str) -> None:
         "it is not 10x slower", "8x A100, epoch 1 to 3", "gpu memory utilization 0.6 -> 0.3", "6x faster",
         "loss 在 0.7 到 1.6 之间", "memory grows from 20GB to 80GB", "grad norm is 3x larger than in OpenRLHF",
         "loss 8 instead of 2", "from 40s to 2s per step", "from 2.0 s to 2.5 s per step",
+        "from 0 s to 40 s per step", "每步在 10 秒到 20 秒之间",
     ],
 )  # fmt: skip
 def test_settings_ranges_denials_and_other_changes_are_no_slowdown(text: str) -> None:

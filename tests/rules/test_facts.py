@@ -11,7 +11,9 @@ from tests.rules.support import evidence, facts, option, recognised, row, run, s
 from trainmedic.kb.engine.facts import FACTS, Facts, version_text
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Result, equal, show
 from trainmedic.kb.model.evidence import Evidence, Traceback
+from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.run import Origin, Region, RunConfig, Unresolved, Value, VersionFact
+from trainmedic.kb.parse.pipeline import parse
 
 NAN, INF = float("nan"), float("inf")
 
@@ -264,3 +266,19 @@ def test_a_version_is_shown_as_far_as_it_is_known() -> None:
         "≤ 0.5.2",
     )
     assert shown() == "?"
+
+
+def test_dumps_of_all_ranks_say_what_holds_them_apart() -> None:
+    dump = (
+        'Process 7: python train.py\nThread 7 (idle): "MainThread"\n    {} (torch/distributed/distributed_c10d.py:9)\n'
+    )
+    saves, trains = (
+        "    save (train.py:52)\n    main (train.py:90)\n",
+        "    step (train.py:40)\n    main (train.py:88)\n",
+    )
+    first = Attachment(name="rank_0", content=dump.format("barrier") + saves)
+    other = Attachment(name="rank_1", content=dump.format("all_reduce") + trains)
+    held = facts(parse("", [first, other]))
+    assert held.hang("collective-on-some-ranks").value is True
+    assert held.hang("rank-gone").value is False
+    assert facts(parse("", [first])).hang("rank-gone").value is UNKNOWN

@@ -180,15 +180,11 @@ class _Collector:
         contexts = () if isinstance(node, ast.ClassDef) else tuple(node.decorator_list)
         self.body(node.body, Event(around.node, scope, around.at, contexts=contexts))
 
-    def expression(self, node: ast.expr, around: Event) -> None:
+    def expression(self, node: ast.AST, around: Event) -> None:
         """The calls of an expression, inner ones first."""
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr):
+            if isinstance(child, ast.expr | ast.keyword | ast.comprehension):
                 self.expression(child, around)
-            elif isinstance(child, ast.keyword | ast.comprehension):
-                for part in ast.iter_child_nodes(child):
-                    if isinstance(part, ast.expr):
-                        self.expression(part, around)
         if isinstance(node, ast.Call):
             self.add(node, around)
 

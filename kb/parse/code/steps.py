@@ -235,7 +235,8 @@ def graph_kept_for_logging(program: Program) -> Flaws:
             if total in {name for other in losses for name in _sources(program, other)}:
                 continue
             if any(
-                isinstance(e.node, ast.Assign) and event.loops[0] in e.loops for e in program.assignments.get(total, ())
+                isinstance(e.node, ast.Assign) and e is not event and event.loops[0] in e.loops
+                for e in program.assignments.get(total, ())
             ):
                 continue  # begun anew every few steps
             yield (event.node,)
