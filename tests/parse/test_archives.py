@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import stat
 import tarfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import pytest
@@ -21,19 +22,33 @@ LOG = b"{'loss': 1.5, 'grad_norm': 2.0, 'epoch': 0.1}\n" * 3 + b"{'loss': nan, '
 FILES = {"run/train.log": LOG, "run/model.safetensors": b"\0" * 900, "run/sft.yaml": b"learning_rate: 1.0e-4\n"}
 
 
-def zipped(files: Mapping[str, bytes]) -> bytes:
+def zipped(files: Mapping[str, bytes], *, links: Mapping[str, str] | None = None, folders: Sequence[str] = ()) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for folder in folders:
+            archive.mkdir(folder)
+        for name, target in (links or {}).items():
+            link = zipfile.ZipInfo(name)
+            link.external_attr = (stat.S_IFLNK | 0o777) << 16
+            archive.writestr(link, target)
         for name, content in files.items():
             archive.writestr(name, content)
     return buffer.getvalue()
 
 
 def tarred(
-    files: Mapping[str, bytes], mode: Literal["w", "w:gz", "w:bz2"] = "w", links: Mapping[str, str] | None = None
+    files: Mapping[str, bytes],
+    mode: Literal["w", "w:gz", "w:bz2"] = "w",
+    *,
+    links: Mapping[str, str] | None = None,
+    folders: Sequence[str] = (),
 ) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode=mode) as archive:
+        for name in folders:
+            folder = tarfile.TarInfo(name)
+            folder.type = tarfile.DIRTYPE
+            archive.addfile(folder)
         for name, target in (links or {}).items():
             link = tarfile.TarInfo(name)
             link.type, link.linkname = tarfile.SYMTYPE, target
@@ -58,15 +73,21 @@ def test_each_file_is_read_under_its_own_name_and_lines(content: bytes) -> None:
     assert (nan.attachment, nan.line) == ("logs.x/run/train.log", 4)
 
 
-def test_links_and_paths_out_of_the_archive_are_not_followed() -> None:
-    content = tarred({"../../etc/passwd": b"x\n", "/abs/a.log": b"y\n"}, links={"run/b.log": "/etc/passwd"})
-    assert [file.name for file in open_archive("a.tar", content, 9).files] == ["a.tar/etc/passwd", "a.tar/abs/a.log"]
+OUTSIDE = {"../../etc/passwd": b"x\n", "/abs/a.log": b"y\n"}
 
 
-def test_an_archive_within_an_archive_is_named_and_not_opened() -> None:
-    evidence = parse("", (Attachment(name="a.zip", content=zipped({"b.zip": zipped(FILES), "c.log": LOG})),))
-    assert [item.name for item in evidence.receipt.inputs[1:]] == ["a.zip", "a.zip/c.log"]
-    assert any("a.zip/b.zip" in problem.message for problem in evidence.receipt.problems)
+@every_case("pack", [zipped, tarred])
+def test_links_folders_and_paths_out_of_the_archive_are_not_followed(pack: Callable[..., bytes]) -> None:
+    content = pack(OUTSIDE, links={"run/b.log": "/etc/passwd"}, folders=("run",))
+    assert [file.name for file in open_archive("a", content, 9).files] == ["a/etc/passwd", "a/abs/a.log"]
+
+
+@every_case("inner", [zipped(FILES), tarred(FILES), tarred(FILES, "w:gz")])
+def test_an_archive_within_an_archive_is_named_and_not_opened(inner: bytes) -> None:
+    evidence = parse("", (Attachment(name="a.zip", content=zipped({"b": inner, "c.log": LOG})),))
+    assert [item.name for item in evidence.receipt.inputs[1:] if item.read] == ["a.zip", "a.zip/c.log"]
+    (problem,) = evidence.receipt.problems
+    assert problem.message.startswith("a.zip/b is an archive within")
 
 
 @every_case("content", [zipped(FILES)[:-40], zipped(FILES)[:200], tarred(FILES)[:700], tarred(FILES, "w:gz")[:90]])
@@ -84,6 +105,15 @@ def test_of_a_bomb_only_so_much_is_unpacked(pack: object) -> None:
         contents = open_archive("bomb", zipped(files) if pack is zipped else tarred(files), 64)
     assert len(contents.files) <= 2
     assert contents.problems
+
+
+def test_a_zip_whose_directory_is_huge_is_refused_before_it_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "LARGEST_DIRECTORY", 100)
+    contents = open_archive("a.zip", zipped(FILES), 9)
+    assert contents.files == ()
+    assert [problem.message for problem in contents.problems] == [
+        "a.zip could not be read further: its directory is huge"
+    ]
 
 
 def test_no_more_files_are_read_than_may_be_attached() -> None:

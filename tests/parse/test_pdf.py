@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 
+from tests.every_case import every_case
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.text import opening
@@ -45,6 +49,38 @@ def test_one_that_has_no_text_or_is_damaged_is_named() -> None:
         receipt = parse("", (Attachment(name="report.pdf", content=content),)).receipt
         assert (receipt.inputs[1].kind, receipt.inputs[1].read) == ("pdf", False)
         assert {problem.code for problem in receipt.problems} == {"pdf"}
+
+
+class FakePage:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def extract_text(self) -> str:
+        if self.text == "damaged":
+            raise KeyError(self.text)
+        return self.text
+
+
+@every_case(
+    ("pages", "size", "read", "says"),
+    [
+        (["ValueError: x", "second page"], 9, True, ""),
+        (["page"] * 41, 9, True, "not read as a whole: 40 of its 41 pages"),
+        ([" ", ""], 9, False, "is a PDF without text"),
+        (["page", "damaged"], 9, False, "cannot be read: KeyError"),
+        (["page"], opening.LARGEST_PDF + 1, False, "cannot be read: ValueError"),
+    ],
+)
+def test_what_is_not_read_of_a_pdf_is_said(
+    monkeypatch: pytest.MonkeyPatch, pages: list[str], size: int, read: bool, says: str
+) -> None:
+    reader = SimpleNamespace(PdfReader=lambda _: SimpleNamespace(pages=list(map(FakePage, pages))))
+    monkeypatch.setitem(sys.modules, "pypdf", reader)
+    monkeypatch.setattr(opening, "find_spec", lambda _: True)
+    file = opening.opened("report.pdf", b"%PDF-1.4".ljust(size), 0, 0)
+    assert file.content == ("\n".join(pages[:40]) if read else b"")
+    assert says in "".join(problem.message for problem in file.problems)
+    assert bool(file.problems) == bool(says)
 
 
 def test_without_its_package_a_pdf_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

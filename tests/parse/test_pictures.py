@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -26,14 +27,17 @@ TRACE = """Traceback (most recent call last):
 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB.
 {'loss': 0.0, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.12}"""
 HEIGHT, WIDTH = 22, 10
+MADE_ANEW = pictures._engine.__wrapped__
 
 
 class FakeReader:
     """Reads a picture whose lines are bars: the n-th from the top, as long as its text, is the n-th text."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[str], *, twice: bool = False, score: float = 0.9) -> None:
         self.texts = texts
         self.read = 0
+        self.twice = twice
+        self.score = score
 
     def picture(self) -> bytes:
         pixels = np.full((HEIGHT * len(self.texts), WIDTH * max(map(len, self.texts)), 3), 255, np.uint8)
@@ -47,22 +51,48 @@ class FakeReader:
     def __call__(self, pixels: Any, *, use_det: bool, use_cls: bool, use_rec: bool) -> SimpleNamespace:
         if use_det:
             rows = [(HEIGHT * n + 1, HEIGHT * (n + 1) - 2) for n in range(len(self.texts))]
+            rows += [(top + 11, end + 6) for top, end in rows] if self.twice else []
             boxes = [[(5 * WIDTH, top), (9 * WIDTH, top), (9 * WIDTH, end), (5 * WIDTH, end)] for top, end in rows]
             return SimpleNamespace(boxes=np.array(boxes, float))
         self.read += 1
-        return SimpleNamespace(txts=(self.texts[self.read - 1].strip(),), scores=(0.9,))
+        return SimpleNamespace(txts=(self.texts[self.read - 1].strip(),), scores=(self.score,))
 
 
 def shown_by(monkeypatch: pytest.MonkeyPatch, *texts: str) -> bytes:
-    reader = FakeReader(texts)
-    monkeypatch.setattr(pictures, "_engine", lambda: reader)
+    return installed(monkeypatch, FakeReader(texts)).picture()
+
+
+def installed(monkeypatch: pytest.MonkeyPatch, reader: FakeReader) -> FakeReader:
+    monkeypatch.setattr(pictures, "_engine", MADE_ANEW)
     monkeypatch.setattr(pictures, "readable", lambda: True)
-    return reader.picture()
+    monkeypatch.setitem(sys.modules, "rapidocr", SimpleNamespace(RapidOCR=lambda params: reader))
+    return reader
 
 
 def test_lines_are_read_whole_and_with_their_indentation(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ("training_arguments:", "  fp16: true", "    - nested: 1.0", "ValueError: something is wrong")
     assert pictures.read(shown_by(monkeypatch, *texts)).text == "\n".join(texts) + "\n"
+
+
+def test_a_line_that_is_found_twice_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = installed(monkeypatch, FakeReader(("first", "ValueError: of the second"), twice=True))
+    assert pictures.read(reader.picture()).text == "first\nValueError: of the second\n"
+
+
+@every_case(
+    "reader",
+    [FakeReader(("a guess",), score=0.1), FakeReader((" " * 9,))],
+)
+def test_nothing_is_said_to_be_shown_by_a_picture_without_writing(
+    monkeypatch: pytest.MonkeyPatch, reader: FakeReader
+) -> None:
+    assert pictures.read(installed(monkeypatch, reader).picture()).text == ""
+
+
+def test_a_picture_in_which_no_line_is_found_has_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = FakeReader(("a line",)).picture()
+    installed(monkeypatch, FakeReader(()))
+    assert pictures.read(content).text == ""
 
 
 @every_case(
@@ -91,7 +121,7 @@ def test_each_place_in_a_picture_says_where_it_is_from(monkeypatch: pytest.Monke
 def test_a_picture_that_cannot_be_read_is_named_with_what_to_paste(
     monkeypatch: pytest.MonkeyPatch, advisor: Advisor, language: Any, says: str
 ) -> None:
-    monkeypatch.setattr(pictures, "readable", lambda: False)
+    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
     file = Attachment(name="shot.png", content=rendered("loss is nan", dark=True))
     answer = advisor.ask(Ask(question="DPO loss is nan from the first step", attachments=(file,), language=language))
     assert says in answer.answer

@@ -206,7 +206,7 @@ class _Pass:
     def _keep_ends(self, block: _Block) -> None:
         if self._head_size < self._room.head:
             for number, line in enumerate(block.lines, block.first):
-                if not line and number - 1 not in self._head:
+                if not line and not self._head.get(number - 1):
                     continue  # one blank line of many
                 self._head_size += len(line) + 1
                 if self._head_size > self._room.head:
