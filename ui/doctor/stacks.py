@@ -20,7 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.hang.stacks import read
+from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.ui.doctor.processes import PROC, Process, ancestors, pids, process, status
 
 RANK_NAMES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
@@ -35,7 +36,7 @@ SAMPLES = 2
 BETWEEN = 2.0
 """Seconds between two dumps: a rank that stands in the same line in both stands still."""
 _CAUGHT = re.compile(r"^SigCgt:\s*([0-9a-f]+)", re.MULTILINE)
-_FILE_OF_FRAME = re.compile(r"\((/[^()\n]{1,300}\.py):\d+\)|File \"(/[^\"\n]{1,300}\.py)\", line \d+")
+_LIBRARY = re.compile("/site-packages/|/lib/python")
 _REGISTERS = re.compile(r"\bfaulthandler\.register\(\s*(?:signum\s*=\s*)?(?:signal\.)?SIGUSR1\b")
 _ONE_AT_A_TIME = threading.Lock()
 """Ranks may print into one file."""
@@ -203,8 +204,9 @@ def _recorded(ranks: Iterable[Rank]) -> Iterator[Attachment]:
 
 def _scripts(stacks: str) -> Iterator[Attachment]:
     """The user's own files that the stacks name: the conditions around a line tell what holds the ranks apart."""
-    names = dict.fromkeys(one or other for one, other in _FILE_OF_FRAME.findall(stacks))
-    own = [name for name in names if "/site-packages/" not in name and "/lib/python" not in name]
+    threads, _, _ = read(Source(name=None, text=stacks, byte_count=len(stacks)))
+    names = dict.fromkeys(frame.file for thread in threads for frame in reversed(thread.frames))
+    own = [name for name in names if name.startswith("/") and name.endswith(".py") and not _LIBRARY.search(name)]
     for name in own[:MOST_SCRIPTS]:
         text = _text(Path(name))
         if text and len(text) <= MOST_SCRIPT:
