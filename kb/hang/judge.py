@@ -129,17 +129,13 @@ def _compared(places: Mapping[str, _Stand], dumps: Dumps, sources: Sequence[Sour
     busy = [who for who, stand in places.items() if not stand.place.waits]
     if not waiting:
         return None
-    unseen = by_number(dumps.expected - places.keys())
-    op = _op(places, waiting)
-    if busy and len(busy) <= len(waiting):
-        return _late(places, busy, waiting, sources)
-    if busy or (unseen and len({places[who].key for who in waiting}) == 1):
-        return _undecided(places, waiting, unseen[:MOST_ASKED], op) if not busy else None
+    if busy:
+        return _late(places, busy, waiting, sources) if len(busy) <= len(waiting) else None
     groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for who in waiting:
         groups[places[who].key].append(who)
     if len(groups) == 1:
-        return _together(places, waiting, op)
+        return _together(places, waiting, by_number(dumps.expected - places.keys()))
     return _apart(places, sorted(groups.values(), key=lambda group: (len(group), waiting.index(group[0]))), sources)
 
 
@@ -152,23 +148,18 @@ def _spans(places: Mapping[str, _Stand], ranks: Sequence[str]) -> tuple[Span, ..
     return tuple(places[who].place.path[-1].span for who in ranks[:MOST_SHOWN] if who in places)
 
 
-def _undecided(places: Mapping[str, _Stand], waiting: Sequence[str], wanted: Sequence[str], op: str) -> Verdict:
+def _together(places: Mapping[str, _Stand], waiting: Sequence[str], unseen: Sequence[str]) -> Verdict:
+    """All ranks that are seen stand in the same collective. One dump of a run that goes on looks so too."""
+    again = len(waiting) < 2 or any(places[who].samples < 2 for who in waiting)
+    wanted = tuple(unseen or (by_number(waiting) if again else ()))[:MOST_ASKED]
     return Verdict(
-        kind=Kind.UNDECIDED,
+        kind=Kind.UNDECIDED if wanted else Kind.TRANSPORT,
         waiting=by_number(waiting),
-        op=op,
-        wanted=tuple(wanted) if len(places) > 1 or wanted[0] not in places else ALL,
+        op=_op(places, waiting),
+        wanted=ALL if len(places) == 1 and not unseen else wanted,
         spans=_spans(places, waiting),
-        line=places[waiting[0]].place.path[-1] if waiting else None,
+        line=places[waiting[0]].place.path[-1],
     )
-
-
-def _together(places: Mapping[str, _Stand], waiting: Sequence[str], op: str) -> Verdict | None:
-    """All ranks stand in the same collective. One dump of a run that goes on looks so too."""
-    if len(waiting) < 2 or any(places[who].samples < 2 for who in waiting):
-        return _undecided(places, waiting, by_number(waiting)[:MOST_ASKED], op)
-    line = places[waiting[0]].place.path[-1]
-    return Verdict(kind=Kind.TRANSPORT, waiting=by_number(waiting), op=op, line=line, spans=_spans(places, waiting))
 
 
 def _late(
@@ -176,33 +167,39 @@ def _late(
 ) -> Verdict:
     """Some ranks do something else while the others wait for them."""
     stand = places[busy[0]]
-    split, instead = _split(stand, places[waiting[0]])
-    kind = Kind.LATE
-    if stand.place.doing == "finish" or _ended(stand, split, instead, sources):
-        kind = Kind.UNEVEN
+    ways = _split(stand, places[waiting[0]])
+    uneven = stand.place.doing == "finish" or _ended(stand, *ways, sources)
+    return _blaming(places, Kind.UNEVEN if uneven else Kind.LATE, busy, waiting, _op(places, waiting), ways)
+
+
+def _blaming(
+    places: Mapping[str, _Stand], kind: Kind, odd: Sequence[str], waiting: Sequence[str], op: str, ways: _Ways
+) -> Verdict:
+    place = places[odd[0]].place
     return Verdict(
         kind=kind,
-        odd=by_number(busy),
+        odd=by_number(odd),
         waiting=by_number(waiting),
-        op=_op(places, waiting),
-        doing=stand.place.doing,
-        line=_deepest(stand),
-        split=split,
-        instead=instead,
-        spans=(*_spans(places, by_number(busy)), *_spans(places, by_number(waiting))),
+        op=op,
+        doing=place.op or place.doing,
+        line=_deepest(place),
+        split=ways[0],
+        instead=ways[1],
+        spans=(*_spans(places, by_number(odd)), *_spans(places, by_number(waiting))),
     )
 
 
+_Ways = tuple[Frame | None, Frame | None]
 _LIBRARY = ("/site-packages/", "/dist-packages/", "/lib/python", "<frozen", "/torch/", "/numpy/")
 
 
-def _deepest(stand: _Stand) -> Frame:
+def _deepest(place: Place) -> Frame:
     """The deepest call of the user's or a framework's code; of the library code below it nobody learns a cause."""
-    own = [frame for frame in stand.place.path if not any(part in "/" + frame.file for part in _LIBRARY)]
-    return own[-1] if own else stand.place.path[-1]
+    own = [frame for frame in place.path if not any(part in "/" + frame.file for part in _LIBRARY)]
+    return own[-1] if own else place.path[-1]
 
 
-def _split(odd: _Stand, others: _Stand) -> tuple[Frame | None, Frame | None]:
+def _split(odd: _Stand, others: _Stand) -> _Ways:
     """The outermost calls in which two ways differ."""
     for mine, theirs in zip(odd.place.path, others.place.path, strict=False):
         if mine.key != theirs.key:
@@ -245,21 +242,10 @@ def _pair(
 ) -> tuple[Verdict, int]:
     """The verdict where this group is odd, and how well that fits."""
     odd, other = places[group[0]], places[others[0]]
-    split, instead = _split(odd, other)
+    ways = _split(odd, other)
     waiting = [who for who in places if who not in group]
-    kind, fit = _mechanism(odd, other, split, instead, sources)
-    verdict = Verdict(
-        kind=kind,
-        odd=by_number(group),
-        waiting=by_number(waiting),
-        op=_op(places, others),
-        doing=odd.place.op or odd.place.doing,
-        line=_deepest(odd),
-        split=split,
-        instead=instead,
-        spans=(*_spans(places, by_number(group)), *_spans(places, by_number(waiting))),
-    )
-    return verdict, fit
+    kind, fit = _mechanism(odd, other, *ways, sources)
+    return _blaming(places, kind, group, waiting, _op(places, others), ways), fit
 
 
 def _mechanism(

@@ -13,7 +13,8 @@ from typing import Any
 from trainmedic.kb.hang.model import Call, Gone, Reach
 from trainmedic.kb.hang.stacks import frames_of, place, rank_of_name, records
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.model.place import Source, Span
+from trainmedic.kb.model.place import Source
+from trainmedic.kb.parse.source import Piece, numbered
 
 MARKS = (
     *('"pg_config"', "Watchdog caught collective", "ast enqueued", "is running collective", "exitcode"),
@@ -57,21 +58,22 @@ def read(source: Source) -> Iterator[Call | Reach | Gone | tuple[str, frozenset[
     """What one text says; a tuple names a group's ranks."""
     if not any(mark in source.text for mark in MARKS):
         return
-    if '"pg_config"' in source.text:
-        yield from _recorded(source)
-    yield from _watched(source)
-    yield from _ras(source)
-    for match in _RUNNING.finditer(source.text):
+    piece = Piece(source=source.name, text=source.text)
+    if '"pg_config"' in piece.text:
+        yield from _recorded(piece)
+    yield from _watched(piece)
+    yield from _ras(piece)
+    for match in _RUNNING.finditer(piece.text):
         yield Call(
             who=str(int(match["rank"])),
             group="detail",
             number=int(match["number"] or 0),
             op=match["op"],
             size=_size(match["op"], match["shape"] or ""),
-            span=_found(source, match.start(), match.end()),
+            span=piece.span(match.start(), match.end()),
         )
-    for match in _FAILED.finditer(source.text):
-        span = place(source, match["code"], match.start("code"))
+    for match in _FAILED.finditer(piece.text):
+        span = piece.span(match.start("code"), match.end("code"))
         yield Gone(who=str(int(match["rank"])), why=f"exitcode {match['code']}", span=span)
 
 
@@ -80,22 +82,22 @@ def _size(op: str, size: str) -> str:
     return "" if not name.endswith("_base") and any(word in name for word in SIZES_MAY_DIFFER) else size
 
 
-def _watched(source: Source) -> Iterator[Call | Reach]:
+def _watched(piece: Piece) -> Iterator[Call | Reach]:
     groups: dict[tuple[str, int], str] = {}
     reached: dict[tuple[str, str], Reach] = {}
-    for match in _STATUS.finditer(source.text):
-        who, group = _who(source.text, match), match["guid"] or match["group"]
+    for match in _STATUS.finditer(piece.text):
+        who, group = _who(piece.text, match), match["guid"] or match["group"]
         enqueued, completed = int(match["enqueued"]), int(match["completed"])
         if enqueued < 0:
             continue
         groups.setdefault((who, completed + 1), group)
-        span = _found(source, match.start("enqueued"), match.end("completed"))
+        span = piece.span(match.start("enqueued"), match.end("completed"))
         reach = Reach(who=who, group=group, enqueued=enqueued, completed=completed, span=span)
         reached.setdefault((who, group), reach)
     yield from reached.values()
     seen = set[tuple[str, str]]()
-    for match in _CAUGHT.finditer(source.text):
-        who, number = _who(source.text, match), int(match["number"])
+    for match in _CAUGHT.finditer(piece.text):
+        who, number = _who(piece.text, match), int(match["number"])
         unnamed = DEFAULT if who == str(int(match["rank"])) else f"unnamed, {match['op']}"
         group = groups.get((who, number)) or next((g for (_, n), g in groups.items() if n == number), unnamed)
         if (who, group) in seen or len(seen) > MOST:
@@ -107,7 +109,7 @@ def _watched(source: Source) -> Iterator[Call | Reach]:
             number=number,
             op=match["op"],
             size=_size(match["op"], match["shape"] or match["size"] or ""),
-            span=_found(source, match.start(), match.end()),
+            span=piece.span(match.start(), match.end()),
         )
 
 
@@ -117,15 +119,11 @@ def _who(text: str, match: re.Match[str]) -> str:
     return str(int(before[-1] if before else match["rank"]))
 
 
-def _found(source: Source, start: int, end: int) -> Span:
-    return place(source, source.text[start:end], start)
-
-
-def _ras(source: Source) -> Iterator[Reach | Gone]:
+def _ras(piece: Piece) -> Iterator[Reach | Gone]:
     """Ranks that RAS names: it lists the few, and counts the many."""
-    at, number, lost, counted = 0, -1, False, list[int]()
+    number, lost, counted = -1, False, list[int]()
     few: list[Reach] = []
-    for line in source.text.split("\n"):
+    for at, line in numbered(piece.text):
         launched, rank = _LAUNCHED.search(line), _RAS_RANK.match(line)
         if launched is not None:
             number, lost = int(launched["number"]), False
@@ -133,40 +131,39 @@ def _ras(source: Source) -> Iterator[Reach | Gone]:
         elif _LOST.search(line) is not None:
             number, lost = -1, True
         elif rank is not None and (lost or number >= 0):
-            span = _found(source, at + rank.start("rank") - len("Rank "), at + len(line))
+            span = piece.span(at + rank.start("rank") - len("Rank "), at + len(line))
             if lost:
                 yield Gone(who=rank["rank"], why="no data of its communicator", span=span)
             else:
                 few.append(Reach(who=rank["rank"], group="ras", enqueued=number, span=span))
-        at += len(line) + 1
     yield from few
     if few:  # the many are counted, not named
         number = next((number for number in counted if number != few[0].enqueued), few[0].enqueued)
-        yield Reach(who="", group="ras", enqueued=number, span=place(source, f"operation {number}", 0))
+        yield Reach(who="", group="ras", enqueued=number, span=place(piece, f"operation {number}", 0))
 
 
-def _recorded(source: Source) -> Iterator[Call | Reach | tuple[str, frozenset[str]]]:
+def _recorded(piece: Piece) -> Iterator[Call | Reach | tuple[str, frozenset[str]]]:
     """The dumps of one text, which may be several one after the other."""
     found = 0
-    for at, dump in records(source.text, "{"):
+    for at, dump in records(piece.text, "{"):
         if isinstance(dump, dict) and isinstance(dump.get("entries"), list):
-            yield from _dump(dump, source, at, str(found))
+            yield from _dump(dump, piece, at, str(found))
             found += 1
 
 
 def _dump(
-    dump: Mapping[str, Any], source: Source, at: int, count: str
+    dump: Mapping[str, Any], piece: Piece, at: int, count: str
 ) -> Iterator[Call | Reach | tuple[str, frozenset[str]]]:
-    who = str(dump.get("rank") if isinstance(dump.get("rank"), int) else rank_of_name(source.name) or count)
+    who = str(dump.get("rank") if isinstance(dump.get("rank"), int) else rank_of_name(piece.source) or count)
     for name, config in _table(dump, "pg_config").items():
         if isinstance(config, dict):
             ranks = frozenset(_numbers(config.get("ranks")))
             yield str(config.get("name") or name or "0"), ranks
     last: dict[str, int] = {}
     for entry in dump["entries"][-MOST:]:
-        call = _entry(entry, who, source, at) if isinstance(entry, dict) else None
+        call = _entry(entry, who, piece, at) if isinstance(entry, dict) else None
         if call is not None:
-            at = max(at, source.text.find('"collective_seq_id"', at) + 1)  # entries stand in the order of the list
+            at = max(at, piece.text.find('"collective_seq_id"', at) + 1)  # entries stand in the order of the list
             last[call.group] = max(last.get(call.group, 0), call.number)
             yield call
     for group, status in _table(dump, "pg_status").items():
@@ -177,7 +174,7 @@ def _dump(
                 group=str(group),
                 enqueued=int(status["last_enqueued_collective"]),
                 completed=int(done) if done.isdecimal() else None,
-                span=place(source, '"last_enqueued_collective"', 0),
+                span=place(piece, '"last_enqueued_collective"', 0),
             )
 
 
@@ -186,7 +183,7 @@ def _table(dump: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _entry(entry: Mapping[str, Any], who: str, source: Source, at: int) -> Call | None:
+def _entry(entry: Mapping[str, Any], who: str, piece: Piece, at: int) -> Call | None:
     number, group = entry.get("collective_seq_id"), entry.get("process_group")
     if not isinstance(number, int) or entry.get("is_p2p"):
         return None
@@ -201,8 +198,8 @@ def _entry(entry: Mapping[str, Any], who: str, source: Source, at: int) -> Call 
         size=_size(name, json.dumps(sizes)) if sizes else "",
         started=done or state == "started" or (False if backend == "nccl" else None),
         done=done,
-        frames=frames_of(frames, source, at) if isinstance(frames, list) and not done else (),
-        span=place(source, '"collective_seq_id"', at),
+        frames=frames_of(frames, piece, at) if isinstance(frames, list) and not done else (),
+        span=place(piece, '"collective_seq_id"', at),
     )
 
 

@@ -11,13 +11,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from trainmedic.kb.hang.model import Frame, Gone, Thread
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Source, Span
-from trainmedic.kb.parse.source import LineIndex
+from trainmedic.kb.parse.source import Piece, numbered
 
 MARKS = ("most recent call first", '"MainThread"', "(idle)", "(active", '"short_filename"', "=== rank ")
 """One of these is in every text that holds stacks."""
@@ -99,25 +98,25 @@ def read(source: Source) -> tuple[tuple[Thread, ...], tuple[Gone, ...], int]:
     """The stacks and the lost ranks of one text, and the number of ranks if it states that."""
     if not any(mark in source.text for mark in MARKS):
         return (), (), 0
+    piece = Piece(source=source.name, text=source.text)
     if '"short_filename"' in source.text:
-        return tuple(_json(source)), (), 0
+        return tuple(_json(piece)), (), 0
     whole = _Open(who=rank_of_name(source.name) or source.name or "")
     prefixed: dict[str, _Open] = {}  # the lines of the ranks may be mixed
-    for number, line in enumerate(source.text.split("\n"), 1):
+    for at, line in numbered(source.text):
         prefix = _PREFIX.match(line)
         if prefix is None:
-            _line(whole, source, number, line, 0)
+            _line(whole, piece, at, line)
         else:
             who = str(int(prefix["rank"]))
             state = prefixed.setdefault(who, _Open(who=who, headed=True, threads=whole.threads, gone=whole.gone))
-            _line(state, source, number, line, prefix.end())
+            _line(state, piece, at + prefix.end(), line[prefix.end() :])
     for state in (whole, *prefixed.values()):
         state.close()
     return tuple(whole.threads), tuple(whole.gone), whole.expected
 
 
-def _line(state: _Open, source: Source, number: int, line: str, offset: int) -> None:
-    text = line[offset:]
+def _line(state: _Open, piece: Piece, at: int, text: str) -> None:
     if not text.strip():
         return
     match = _CALL.match(text) or _FILE.match(text)
@@ -125,27 +124,27 @@ def _line(state: _Open, source: Source, number: int, line: str, offset: int) -> 
         if state.reading and len(state.frames) < MOST_FRAMES and match["file"].endswith((".py", ">", ".pyc")):
             begin = min(match.start("function"), match.start("file"))
             end = match.end("end" if "end" in match.groupdict() else "function")
-            span = _span(source, number, offset + begin, offset + end, line)
+            span = piece.span(at + begin, at + end)
             state.frames.append(
                 Frame(file=match["file"], line=int(match["line"]), function=match["function"], span=span)
             )
         return
-    _header(state, source, number, line, text)
+    _header(state, piece, at, text)
 
 
-def _header(state: _Open, source: Source, number: int, line: str, text: str) -> None:
+def _header(state: _Open, piece: Piece, at: int, text: str) -> None:
     heading = _HEADING.match(text) if len(text) < 200 else None
     if heading is not None and (process := _PROCESS.match(text)) is None:
         state.begin(str(int(heading["rank"])))
         state.headed = True
         state.expected = max(state.expected, int(heading["of"] or 0))
         if text.startswith("===") and (lost := _GONE.search(text)) is not None:
-            state.gone.append(Gone(who=state.who, why=lost[0].lower(), span=_span(source, number, 0, len(line), line)))
+            state.gone.append(Gone(who=state.who, why=lost[0].lower(), span=piece.span(at, at + len(text))))
     elif (process := _PROCESS.match(text)) is not None:
         local = _LOCAL.search(process["command"])
         if state.headed and not state.frames and not state.reading:
             return
-        if not rank_of_name(source.name):
+        if not rank_of_name(piece.source):
             state.headed = False
             state.begin(str(int(local["rank"])) if local is not None else f"pid {process['pid']}")
     elif (thread := _THREAD.match(text)) is not None or (fault := _FAULT.search(text)) is not None:
@@ -156,12 +155,6 @@ def _header(state: _Open, source: Source, number: int, line: str, text: str) -> 
             state.name = "?"
     elif state.reading and not text[0].isspace() and not text.startswith("Python v"):
         state.close()
-
-
-def _span(source: Source, line: int, start: int, end: int, text: str) -> Span:
-    return Span(
-        attachment=source.name, line=line, column=start + 1, end_line=line, end_column=end + 1, text=text[start:end]
-    )
 
 
 def records(text: str, bracket: str) -> Iterator[tuple[int, Any]]:
@@ -178,49 +171,35 @@ def records(text: str, bracket: str) -> Iterator[tuple[int, Any]]:
         at = end
 
 
-def _json(source: Source) -> Iterator[Thread]:
+def _json(piece: Piece) -> Iterator[Thread]:
     """``py-spy dump --json``: one list of threads, or several in one text."""
     samples: dict[str, int] = {}
-    named = rank_of_name(source.name)
-    for at, threads in records(source.text, "["):
+    named = rank_of_name(piece.source)
+    for at, threads in records(piece.text, "["):
         found = [each for each in threads if isinstance(each, dict) and isinstance(each.get("frames"), list)]
         who = named or f"pid {found[0].get('pid')}" if found else ""
         samples[who] = samples.get(who, -1) + 1
         for thread in found[:MOST_THREADS]:
-            frames = tuple(_frames_of(thread["frames"], source, at))[::-1]
+            frames = frames_of(thread["frames"], piece, at)
             yield Thread(who=who, name=str(thread.get("thread_name") or "?"), frames=frames, sample=samples[who])
 
 
-def _frames_of(frames: list[object], source: Source, at: int) -> Iterator[Frame]:
+def _frames_of(frames: list[object], piece: Piece, at: int) -> Iterator[Frame]:
     for frame in frames[:MOST_FRAMES]:
         if isinstance(frame, Mapping) and isinstance(frame.get("line"), int):
             file, function = str(frame.get("filename"))[:300], str(frame.get("name"))[:200]
-            yield Frame(file=file, line=frame["line"], function=function, span=place(source, json.dumps(function), at))
+            yield Frame(file=file, line=frame["line"], function=function, span=place(piece, json.dumps(function), at))
 
 
-def place(source: Source, text: str, at: int) -> Span:
+def place(piece: Piece, text: str, at: int) -> Span:
     """Where a text stands from an offset on; the offset's own place if it stands nowhere."""
-    found = source.text.find(text, at)
-    start, size = (found, len(text)) if found >= 0 else (at, 1)
-    line, column = _index(source.text).position(start)
-    return Span(
-        attachment=source.name,
-        line=line,
-        column=column,
-        end_line=line,
-        end_column=column + size,
-        text=source.text[start : start + size],
-    )
+    found = piece.text.find(text, at)
+    return piece.span(found, found + len(text)) if found >= 0 else piece.span(at, at + 1)
 
 
-@lru_cache(maxsize=32)
-def _index(text: str) -> LineIndex:
-    return LineIndex(text)
-
-
-def frames_of(frames: list[object], source: Source, at: int) -> tuple[Frame, ...]:
+def frames_of(frames: list[object], piece: Piece, at: int) -> tuple[Frame, ...]:
     """The frames of a flight recorder's entry, outermost first."""
-    return tuple(_frames_of(frames, source, at))[::-1]
+    return tuple(_frames_of(frames, piece, at))[::-1]
 
 
 def is_main(thread: Thread) -> bool:

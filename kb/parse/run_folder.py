@@ -4,10 +4,11 @@ Pure: `ui.doctor` lists and reads them."""
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from functools import cache
 from typing import Any
 
@@ -30,10 +31,10 @@ _WANDB_PART = regex(r"^  (?P<part>desc|sort|value):(?P<rest>.*)$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """What a file is for; the fields are those of the table."""
+    """What a file is for; the fields are those of the table, its patterns one expression."""
 
     name: str
-    patterns: tuple[str, ...]
+    patterns: re.Pattern[str]
     most: int
     within: int = 1
     competing: bool = False
@@ -51,14 +52,14 @@ class Entry:
 @cache
 def roles() -> tuple[Role, ...]:
     """All roles, those first that are read first."""
-    return tuple(Role(**{**row, "patterns": tuple(row["patterns"])}) for row in load_table(_TABLE)["role"])
+    rows = load_table(_TABLE)["role"]
+    return tuple(Role(**{**row, "patterns": re.compile("|".join(map(translate, row["patterns"])))}) for row in rows)
 
 
-@cache
 def role_of(path: str) -> Role | None:
     """What the file at ``path`` is for; None if it is not read."""
     lowered = path.lower()
-    return next((role for role in roles() if any(fnmatchcase(lowered, pattern) for pattern in role.patterns)), None)
+    return next((role for role in roles() if role.patterns.match(lowered)), None)
 
 
 def chosen(entries: Iterable[Entry]) -> tuple[tuple[Role, Entry], ...]:

@@ -60,8 +60,7 @@ def process(pid: int) -> Process | None:
     place = PROC / str(pid)
     try:
         words = _fields(place / "cmdline")
-        # The name in parentheses may hold anything.
-        parent = int((place / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+        parent = int(status(pid)[1])
     except (OSError, ValueError, IndexError):
         return None
     if not words:
@@ -71,6 +70,21 @@ def process(pid: int) -> Process | None:
         folder = Path(os.readlink(place / "cwd"))
         variables = dict(field.split("=", 1) for field in _fields(place / "environ") if "=" in field)
     return Process(pid=pid, parent=parent, words=tuple(words), folder=folder, variables=variables)
+
+
+def status(pid: int) -> list[str]:
+    """What the kernel says of a process after its name: the letter of its state, its parent; nothing if it is gone."""
+    try:
+        text = (PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()  # the name in parentheses may hold anything
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    """The processes above one, the nearest first."""
+    while len(told := status(pid)) > 1 and (pid := int(told[1])) > 1:
+        yield pid
 
 
 def _fields(path: Path) -> list[str]:
@@ -102,8 +116,8 @@ def _script(words: Sequence[str]) -> str:
 
 def running_in(folder: Path) -> Process | None:
     """The launcher of a training program that works in a folder or names it; the one that was started last."""
-    ours = _ancestors()
-    for pid in sorted(_pids(), reverse=True):
+    ours = {os.getpid(), *ancestors(os.getpid())}
+    for pid in sorted(pids(), reverse=True):
         found = process(pid) if pid not in ours else None
         if found is None or not starts_command(found.command):
             continue
@@ -117,18 +131,9 @@ def _names(word: str, folder: Path, base: Path) -> bool:
     return "/" in f"{value}/" and len(value) < 4096 and os.path.normpath(base / value) == str(folder)
 
 
-def _ancestors() -> set[int]:
-    found, pid = set(), os.getpid()
-    while pid > 1 and pid not in found:
-        found.add(pid)
-        above = process(pid)
-        pid = above.parent if above is not None else 0
-    return found
-
-
-def _pids() -> Iterator[int]:
+def pids(*, of_everybody: bool = False) -> Iterator[int]:
     with suppress(OSError):
         for entry in os.scandir(PROC):
             with suppress(OSError):
-                if entry.name.isdigit() and entry.stat().st_uid == os.getuid():
+                if entry.name.isdigit() and (of_everybody or entry.stat().st_uid == os.getuid()):
                     yield int(entry.name)

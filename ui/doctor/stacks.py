@@ -14,15 +14,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.hang.stacks import read
+from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.ui.doctor.processes import PROC, Process, ancestors, pids, process, status
 
-PROC = Path("/proc")
 RANK_NAMES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 WORLD_NAMES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 RECORDER_NAMES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
@@ -35,7 +36,7 @@ SAMPLES = 2
 BETWEEN = 2.0
 """Seconds between two dumps: a rank that stands in the same line in both stands still."""
 _CAUGHT = re.compile(r"^SigCgt:\s*([0-9a-f]+)", re.MULTILINE)
-_FILE_OF_FRAME = re.compile(r"\((/[^()\n]{1,300}\.py):\d+\)|File \"(/[^\"\n]{1,300}\.py)\", line \d+")
+_LIBRARY = re.compile("/site-packages/|/lib/python")
 _REGISTERS = re.compile(r"\bfaulthandler\.register\(\s*(?:signum\s*=\s*)?(?:signal\.)?SIGUSR1\b")
 _ONE_AT_A_TIME = threading.Lock()
 """Ranks may print into one file."""
@@ -43,11 +44,13 @@ _ONE_AT_A_TIME = threading.Lock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """A process of the job. ``rank`` and ``world`` are what its environment says; ``recorder`` its dumps' prefix."""
+    """A process of the job. ``rank`` and ``world`` are what its environment says, and ``local_world`` how many
+    are on this machine; ``recorder`` is its dumps' prefix."""
 
     pid: int
     rank: int | None = None
     world: int | None = None
+    local_world: int | None = None
     script: Path | None = None
     recorder: str = RECORDER_DEFAULT
     alive: bool = True
@@ -66,31 +69,23 @@ class Collected:
     """
 
     files: tuple[Attachment, ...]
-    ranks: tuple[Rank, ...]
     unread: tuple[str, ...] = ()
 
 
-def find_ranks(root: int | None = None) -> tuple[Rank, ...]:
-    """The ranks below a process (torchrun, deepspeed, srun); without one, all of this user's."""
-    parents = dict(_parents())
-    found: dict[int, Rank] = {}
-    for pid in sorted(parents):
-        if root is not None and root not in (pid, *_ancestors(pid, parents)):
-            continue
-        rank = _rank(pid)
-        if rank is not None:
-            found[pid] = rank
-    numbers = {pid: rank.rank for pid, rank in found.items()}
+def find_ranks(root: int) -> tuple[Rank, ...]:
+    """The ranks below a process (torchrun, deepspeed, srun), or itself."""
+    below = (process(pid) for pid in sorted(pids(of_everybody=True)) if root in (pid, *ancestors(pid)))
+    found = [(each.parent, rank) for each in below if each is not None and (rank := _rank(each)) is not None]
+    numbers = {rank.pid: rank.rank for _, rank in found}
     # A loader's worker inherits the environment of its rank.
-    ranks = [rank for pid, rank in found.items() if numbers.get(parents[pid]) != rank.rank]
+    ranks = [rank for parent, rank in found if numbers.get(parent) != rank.rank]
     return (*sorted(ranks, key=lambda rank: rank.rank or 0), *_absent(ranks))[:MOST_RANKS]
 
 
 def _absent(ranks: Sequence[Rank]) -> Iterator[Rank]:
     """Ranks that should run on this machine and do not."""
     worlds = {rank.world for rank in ranks}
-    locals_ = {int(_environment(rank.pid).get("LOCAL_WORLD_SIZE", "0") or 0) for rank in ranks}
-    if len(worlds) == 1 and len(locals_) == 1 and worlds == locals_:
+    if len(worlds) == 1 and worlds == {rank.local_world for rank in ranks}:
         (world,) = worlds
         seen = {rank.rank for rank in ranks}
         yield from (Rank(pid=0, rank=n, world=world, alive=False) for n in range(world or 0) if n not in seen)
@@ -115,15 +110,15 @@ def collect(
                     unread[problem] = None
     stacks = "\n".join(text for text in texts if text)
     files = (Attachment(name="stacks.txt", content=stacks), *_recorded(ranks), *_scripts(stacks))
-    return Collected(files=files, ranks=tuple(ranks), unread=tuple(unread))
+    return Collected(files=files, unread=tuple(unread))
 
 
 def _stack(rank: Rank, end: float) -> tuple[str, str]:
     """The stack under its heading, and why there is none."""
-    state = _state(rank.pid) if rank.alive else ""
-    if state in ("", "Z", "X"):
+    state = status(rank.pid)[:1] if rank.alive else []
+    if state in ([], ["Z"], ["X"]):
         return f"{rank.heading}: gone ===\n", ""
-    if state in ("T", "t"):
+    if state in (["T"], ["t"]):
         return f"{rank.heading}: not running, it is stopped ===\n", ""
     left = max(0.5, min(10.0, end - time.monotonic()))
     spy = shutil.which("py-spy") or shutil.which("py-spy", path=str(Path(sys.executable).parent))
@@ -209,58 +204,34 @@ def _recorded(ranks: Iterable[Rank]) -> Iterator[Attachment]:
 
 def _scripts(stacks: str) -> Iterator[Attachment]:
     """The user's own files that the stacks name: the conditions around a line tell what holds the ranks apart."""
-    names = dict.fromkeys(one or other for one, other in _FILE_OF_FRAME.findall(stacks))
-    own = [name for name in names if "/site-packages/" not in name and "/lib/python" not in name]
+    threads, _, _ = read(Source(name=None, text=stacks, byte_count=len(stacks)))
+    names = dict.fromkeys(frame.file for thread in threads for frame in reversed(thread.frames))
+    own = [name for name in names if name.startswith("/") and name.endswith(".py") and not _LIBRARY.search(name)]
     for name in own[:MOST_SCRIPTS]:
         text = _text(Path(name))
         if text and len(text) <= MOST_SCRIPT:
             yield Attachment(name=name, content=text)
 
 
-def _rank(pid: int) -> Rank | None:
-    variables = _environment(pid)
+def _rank(of: Process) -> Rank | None:
+    variables, words = of.variables, of.words
     number = _first(variables, RANK_NAMES)
-    words = _text(PROC / str(pid) / "cmdline").split("\0")
-    if number is None or not words or "python" not in Path(words[0]).name:
+    if number is None or "python" not in Path(words[0]).name:
         return None
     recorder = next((variables[name] for name in RECORDER_NAMES if variables.get(name)), RECORDER_DEFAULT)
     script = next((word for word in words[1:] if word.endswith(".py")), None)
-    folder = PROC / str(pid) / "cwd"
     return Rank(
-        pid=pid,
+        pid=of.pid,
         rank=number,
         world=_first(variables, WORLD_NAMES),
-        script=(folder.resolve() / script) if script is not None else None,
+        local_world=_first(variables, ("LOCAL_WORLD_SIZE",)),
+        script=(of.folder / script) if script is not None else None,
         recorder=recorder,
     )
 
 
-def _first(variables: dict[str, str], names: Iterable[str]) -> int | None:
+def _first(variables: Mapping[str, str], names: Iterable[str]) -> int | None:
     return next((int(variables[name]) for name in names if variables.get(name, "").isdigit()), None)
-
-
-def _environment(pid: int) -> dict[str, str]:
-    pairs = (pair.partition("=") for pair in _text(PROC / str(pid) / "environ").split("\0"))
-    return {name: value for name, _, value in pairs}
-
-
-def _state(pid: int) -> str:
-    """The kernel's letter for the state of a process; empty if there is none."""
-    text = _text(PROC / str(pid) / "stat")
-    return text.rpartition(")")[2].split()[0] if ")" in text else ""
-
-
-def _parents() -> Iterator[tuple[int, int]]:
-    for entry in PROC.iterdir():
-        if entry.name.isdigit():
-            text = _text(entry / "stat")
-            if ")" in text:
-                yield int(entry.name), int(text.rpartition(")")[2].split()[1])
-
-
-def _ancestors(pid: int, parents: dict[int, int]) -> Iterator[int]:
-    while (pid := parents.get(pid, 0)) > 1:
-        yield pid
 
 
 def _text(path: Path) -> str:
