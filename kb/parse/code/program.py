@@ -64,12 +64,11 @@ def exclude_each_other(one: Event, other: Event) -> bool:
 
 def dotted(node: ast.AST | None) -> str:
     """``torch.optim.AdamW`` of a chain of names, else ``""``."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        owner = dotted(node.value)
-        return f"{owner}.{node.attr}" if owner else ""
-    return ""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 def last_part(node: ast.AST) -> str:

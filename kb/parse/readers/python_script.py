@@ -22,6 +22,7 @@ from trainmedic.kb.model.evidence import Call
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import CAST, Origin, Scalar, Value
 from trainmedic.kb.parse.code import flaws
+from trainmedic.kb.parse.code.program import dotted, last_part
 from trainmedic.kb.parse.readers import casts, loads
 from trainmedic.kb.parse.readers.literal import Scanner
 from trainmedic.kb.parse.readers.nodes import (
@@ -211,7 +212,7 @@ class _Program:
 
     def _called(self, call: ast.Call) -> str | None:
         """The scope of a call whose arguments are configuration, or None."""
-        name = loads.last_name(call.func)
+        name = last_part(call.func)
         if name == "_" and self.fragment:
             return ""
         if name in _IGNORED or name in ("dict", "add_argument"):
@@ -369,7 +370,7 @@ class _Program:
         elif isinstance(expr, ast.BinOp):
             return self._arithmetic(expr, depth)
         elif isinstance(expr, ast.Attribute):
-            return _dotted(expr)
+            return _constant(expr)
         elif isinstance(expr, ast.Name) and (assigned := self.names.get(expr.id)) is not None:
             return self._fixed(assigned, depth + 1)
         return False, None
@@ -417,15 +418,12 @@ def _dotted_name(expr: ast.expr) -> str:
     return f"{owner}.{expr.attr}" if owner else expr.attr
 
 
-def _dotted(expr: ast.Attribute) -> tuple[bool, Value]:
-    parts: list[str] = []
-    node: ast.expr = expr
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name) or not (node.id in _MODULES or node.id[:1].isupper()):
-        return False, None  # model_args.name: a value that only running the program would tell
-    return True, ".".join([node.id, *reversed(parts)])
+def _constant(expr: ast.Attribute) -> tuple[bool, Value]:
+    name = dotted(expr)
+    owner = name.partition(".")[0]
+    if owner in _MODULES or owner[:1].isupper():
+        return True, name
+    return False, None  # model_args.name: a value that only running the program would tell
 
 
 def _dict_scope(name: str, node: Node | None) -> str:
