@@ -62,13 +62,17 @@ def exclude_each_other(one: Event, other: Event) -> bool:
     return any(a.test is b.test and a.holds != b.holds for a in one.guards for b in other.guards)
 
 
-def dotted(node: ast.AST | None) -> str:
-    """``torch.optim.AdamW`` of a chain of names, else ``""``."""
+def dotted(node: ast.AST | None, *, of_value: bool = False) -> str:
+    """``torch.optim.AdamW`` of a chain of names, else ``""``; ``of_value``: of ``get_model().train`` what has names."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+    if isinstance(node, ast.Name):
+        parts.append(node.id)
+    elif not of_value:
+        return ""
+    return ".".join(reversed(parts))
 
 
 def last_part(node: ast.AST) -> str:

@@ -185,7 +185,7 @@ class _Program:
         flattener = Flattener(piece, Origin.PYTHON)
         nodes = [node for node in self.nodes if isinstance(node, ast.Call) and (node.args or node.keywords)]
         for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset))[:_MOST_CALLS]:
-            name = _dotted_name(node.func)
+            name = dotted(node.func, of_value=True)
             if not name or (name == "_" and self.fragment):
                 continue
             pairs = [
@@ -243,7 +243,7 @@ class _Program:
     def _type(self, value: ast.expr) -> Node:
         """A class, in the configuration files that name classes instead of calling them, is its name."""
         held = self._held(value) if self.configuration else None
-        name = _dotted_name(held) if isinstance(held, ast.Name | ast.Attribute) else ""
+        name = dotted(held, of_value=True)
         name = name or (value.id if self.configuration and isinstance(value, ast.Name) else "")
         return leaf(self.text, self.start(value), self.end(value), name) if name else self.node(value)
 
@@ -406,16 +406,6 @@ class _Program:
         if not text.isascii():
             column = len(text.encode()[:column].decode(errors="ignore"))
         return self.starts[line - 1] + column - self.shift
-
-
-def _dotted_name(expr: ast.expr) -> str:
-    """``trl.SFTConfig``; what is called on a value counts by its own name (``get_model().train`` → ``train``)."""
-    if isinstance(expr, ast.Name):
-        return expr.id
-    if not isinstance(expr, ast.Attribute):
-        return ""
-    owner = _dotted_name(expr.value)
-    return f"{owner}.{expr.attr}" if owner else expr.attr
 
 
 def _constant(expr: ast.Attribute) -> tuple[bool, Value]:
