@@ -103,6 +103,11 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((word.value for word in call.keywords if word.arg == name), None)
 
 
+def mentions(words: Iterable[str], *parts: str) -> bool:
+    """Whether one of these words has one of the parts in it, in upper or lower case."""
+    return any(part in word.lower() for word in words for part in parts)
+
+
 def is_constant(node: ast.AST | None, value: object) -> bool:
     """Whether an expression is this very constant."""
     return isinstance(node, ast.Constant) and node.value is value
@@ -114,13 +119,6 @@ def targets(node: ast.Call | ast.Assign | ast.AugAssign) -> list[str]:
     for target in [node.target] if isinstance(node, ast.AugAssign) else getattr(node, "targets", []):
         found += target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
     return [dotted(target) for target in found]
-
-
-def made_by(node: ast.Call | ast.Assign | ast.AugAssign) -> ast.Call | None:
-    """The call whose result an assignment gives to a single name."""
-    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and len(targets(node)) == 1:
-        return node.value
-    return None
 
 
 @dataclass
@@ -277,34 +275,35 @@ class Program:
     @cached_property
     def training(self) -> list[Loop]:
         """The loops that hold a backward pass, outermost first."""
-        found: dict[int, Loop] = {}
-        for event in self.events:
-            for loop in event.loops:
-                if id(loop) not in found and any(map(is_backward, self.within(loop))):
-                    found[id(loop)] = loop
-        return list(found.values())
+        loops = dict.fromkeys(loop for event in self.events for loop in event.loops)
+        return [loop for loop in loops if any(map(is_backward, self.within(loop)))]
 
+    @cached_property
     def outermost(self) -> list[Loop]:
         """The `training` loops that stand in no other one."""
-        return [loop for loop in self.training if not any(loop in set(_loops_in(other)) for other in self.training)]
+        inner = {loop for other in self.training for loop in _loops_in(other)}
+        return [loop for loop in self.training if loop not in inner]
 
-    def steps(self) -> list[Loop]:
-        """The innermost of the `training` loops: each turn of one is a micro batch."""
-        inner = [
-            loop
-            for loop in self.training
-            if not any(other is not loop and other in set(_loops_in(loop)) for other in self.training)
-        ]
-        return [loop for loop in inner if any(is_backward(event) for event in self.within(loop))]
+    @cached_property
+    def steps(self) -> list[tuple[Loop, list[Event]]]:
+        """The innermost of the `training` loops, each turn of which is a micro batch, with what is `within` them."""
+        inner = [loop for loop in self.training if not any(other in self.training for other in _loops_in(loop))]
+        return [(loop, self.within(loop)) for loop in inner]
 
-    def optimizers(self) -> list[tuple[str, Event, ast.Call]]:
-        """(name, assignment, call) of every optimizer that is made."""
+    @cached_property
+    def made(self) -> list[tuple[str, Event, ast.Call]]:
+        """(name, assignment, call) of everything that a call makes and a single name holds."""
         found = []
         for event in self.events:
-            call = made_by(event.node)
-            if call is not None and _OPTIMIZER.match(last_part(call.func)):
-                found.append((targets(event.node)[0], event, call))
+            match event.node:
+                case ast.Assign(value=ast.Call() as call) if len(names := targets(event.node)) == 1:
+                    found.append((names[0], event, call))
         return found
+
+    @cached_property
+    def optimizers(self) -> list[tuple[str, Event, ast.Call]]:
+        """Those of `made` that are optimizers."""
+        return [each for each in self.made if _OPTIMIZER.match(last_part(each[2].func))]
 
 
 def _loops_in(loop: Loop) -> Iterator[Loop]:
