@@ -51,7 +51,7 @@ def _kind(program: Program, event: Event, node: ast.Call) -> str:
 
 def _made(program: Program, call: ast.Call) -> ast.Call | None:
     """The call that made what is called here: ``nn.Sequential(...)``, moved to a device or not."""
-    value = program.value(dotted(call.func)) if dotted(call.func) else None
+    value = program.value(dotted(call.func))
     if (
         isinstance(value, ast.Call)
         and last_part(value.func) in ("to", "cuda")
@@ -142,7 +142,7 @@ def shifted_twice(program: Program) -> Flaws:
         if not isinstance(node, ast.Call) or event.name not in models:
             continue
         labels = keyword(node, "labels")
-        held = program.assigned(dotted(labels), event) if labels is not None and dotted(labels) else None
+        held = program.assigned(dotted(labels), event)
         value = labels if held is None else getattr(held.node, "value", None)
         if labels is not None and _shift(value) in ("left", "around"):
             yield (held.node if held is not None else labels), node
@@ -167,7 +167,7 @@ def _resolved(program: Program, event: Event, node: ast.expr) -> ast.expr:
     named = node
     while isinstance(named, ast.Call) and isinstance(named.func, ast.Attribute):
         named = named.func.value
-    held = program.value(dotted(named), event) if dotted(named) else None
+    held = program.value(dotted(named), event)
     return node if held is None else held
 
 

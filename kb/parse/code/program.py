@@ -127,7 +127,6 @@ class _Collector:
 
     events: list[Event] = field(default_factory=list)
     functions: dict[str, list[str]] = field(default_factory=dict)
-    definitions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=dict)
     numbered: int = 0
 
     def body(self, nodes: list[ast.stmt], around: Event) -> None:
@@ -177,7 +176,6 @@ class _Collector:
         scope = f"{around.scope}/{node.name}:{self.numbered}"
         if not isinstance(node, ast.ClassDef):
             self.functions.setdefault(node.name, []).append(scope)
-            self.definitions[scope] = node
         contexts = () if isinstance(node, ast.ClassDef) else tuple(node.decorator_list)
         self.body(node.body, Event(around.node, scope, around.at, contexts=contexts))
 
@@ -204,7 +202,6 @@ class Program:
         self._within: dict[int, list[Event]] = {}
         self.events = collector.events
         self.functions = collector.functions
-        self.definitions = collector.definitions
         self.whole = whole and not any(
             isinstance(node, ast.Expr) and is_constant(node.value, Ellipsis) for node in ast.walk(tree)
         )
@@ -234,7 +231,7 @@ class Program:
         """The events that bind each name, in order."""
         found: dict[str, list[Event]] = {}
         for event in self.events:
-            for name in targets(event.node):
+            for name in filter(None, targets(event.node)):
                 found.setdefault(name, []).append(event)
         return found
 
@@ -260,17 +257,25 @@ class Program:
         return found
 
     def followed(self, events: Iterable[Event]) -> list[Event]:
-        """Events with those of the functions of this text that they call, in order."""
-        return list(self._followed(list(events), frozenset(), 0))
+        """Events with those of the functions of this text that they call, in order; each at its first call."""
+        return list(self._followed(events, {}, 1))
 
-    def _followed(self, events: list[Event], seen: frozenset[str], depth: int) -> Iterator[Event]:
+    def _followed(self, events: Iterable[Event], calls: dict[str, int], depth: int) -> Iterator[Event]:
+        """``calls``: how many calls deep each function was come to. It is followed again only in fewer of them."""
         for event in events:
             yield event
-            scopes = self.functions.get(event.tail, ()) if event.tail and depth < _DEEPEST else ()
-            for scope in scopes:
-                if scope not in seen:
-                    inner = [each for each in self.events if each.scope == scope]
-                    yield from self._followed(inner, seen | {scope}, depth + 1)
+            if event.tail in self.functions and depth < calls.get(event.tail, _DEEPEST + 1):
+                calls[event.tail] = depth
+                for scope in self.functions[event.tail]:
+                    yield from self._followed(self.scopes.get(scope, ()), calls, depth + 1)
+
+    @cached_property
+    def scopes(self) -> Mapping[str, list[Event]]:
+        """The events of each scope, in order."""
+        found: dict[str, list[Event]] = {}
+        for event in self.events:
+            found.setdefault(event.scope, []).append(event)
+        return found
 
     @cached_property
     def training(self) -> list[Loop]:
