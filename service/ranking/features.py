@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import MappingProxyType
 
-from trainmedic.kb.engine.facts import FactBook, Facts, within
+from trainmedic.kb.engine.facts import FactBook, Facts
 from trainmedic.kb.engine.mechanism import COMMONNESS, Weighed
+from trainmedic.kb.engine.version_ranges import within
 from trainmedic.kb.frameworks.canonical import name_of
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.values import truth
