@@ -348,6 +348,8 @@ def remedies_for(case: Case, context: Context) -> tuple[Remedy, ...]:
 
     To have switched off what its fix switches on is none of its remedies, nor the reverse.
     """
+    if not context.evidence.remedies:
+        return ()
     titles = context.case_titles.get(case.id, frozenset())
     framework = context.evidence.run.framework
     fixes = {
