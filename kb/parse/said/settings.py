@@ -148,12 +148,14 @@ def in_effect(stated: Sequence[Stated], run: RunConfig) -> Mapping[str, Setting]
     for one in stated:
         name = _in_framework(framework, one, algorithm)
         if name is not None and name not in run.settings:
-            source = f"said: {' '.join(one.span.text.split())}"
-            said.setdefault(
-                name,
-                Setting(name=name, value=one.value, option=None, source=source, key=one.key or name, span=one.span),
-            )
+            said.setdefault(name, as_setting(name, one.value, one.span, one.key))
     return {**run.settings, **said}
+
+
+def as_setting(name: str, value: Value, span: Span, key: str = "") -> Setting:
+    """A setting that the words at ``span`` state."""
+    source = f"said: {' '.join(span.text.split())}"
+    return Setting(name=name, value=value, option=None, source=source, key=key or name, span=span)
 
 
 def _in_framework(framework: str | None, one: Stated, algorithm: str | None) -> str | None:
