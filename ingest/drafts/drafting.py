@@ -63,7 +63,7 @@ def _fields(evidence: Evidence) -> Iterator[DraftField]:
         if version.exact is not None and version.span is not None:
             yield DraftField(name="version", value=f"{package} {version.exact}", passages=(_passage(version.span),))
     for setting, value in sorted(run.settings.items()):
-        span = value.option.span if value.option is not None else value.span
+        span = value.place
         if span is not None and not span.default:
             written = "" if value.value is None else f" = {_written(value.value)}"
             yield DraftField(name="setting", value=f"{setting}{written}", passages=(_passage(span),))

@@ -11,9 +11,10 @@ from packaging.version import Version
 
 from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.engine.expressions import Expression, compile_expression
-from trainmedic.kb.engine.facts import Facts, in_range
+from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.log_text import find
 from trainmedic.kb.engine.values import UNKNOWN
+from trainmedic.kb.engine.version_ranges import in_range
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.frameworks.horizon import Kind, Standing, standing

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmedic.kb.audit.audit import DefectMatch, closeness
-from trainmedic.kb.engine.facts import in_range
+from trainmedic.kb.engine.version_ranges import in_range
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.defaults import was_read
 from trainmedic.kb.frameworks.profiles import profiles

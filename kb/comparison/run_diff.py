@@ -15,9 +15,10 @@ from trainmedic.kb.audit.defect import DefectSet
 from trainmedic.kb.audit.lock_comparison import CLOSE, compare
 from trainmedic.kb.audit.upgrades import releases_of
 from trainmedic.kb.comparison.curve_comparison import CurveParting, partings
-from trainmedic.kb.engine.facts import BATCH, RECOGNISED, Facts, version_text
+from trainmedic.kb.engine.facts import BATCH, RECOGNISED, Facts
 from trainmedic.kb.engine.mechanism import COMMONNESS, Mechanism, OriginState, Weighed, origin_id, weigh_all
 from trainmedic.kb.engine.values import UNKNOWN, Fact, equal, show
+from trainmedic.kb.engine.version_ranges import version_text
 from trainmedic.kb.frameworks.canonical import name_of
 from trainmedic.kb.model.evidence import Evidence, Signal
 from trainmedic.kb.model.place import Span
@@ -181,7 +182,7 @@ def _version(fact: VersionFact | None) -> _Said:
 def _setting(setting: Setting | None) -> _Said:
     if setting is None:
         return _Said()
-    return _Said(show(setting.value), setting.source, setting.option.span if setting.option else setting.span)
+    return _Said(show(setting.value), setting.source, setting.place)
 
 
 def _option(option: Option | None) -> _Said:

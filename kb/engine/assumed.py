@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from trainmedic.kb.engine.facts import Facts, version_text
+from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.values import show
+from trainmedic.kb.engine.version_ranges import version_text
 from trainmedic.kb.frameworks.canonical import canonicalise
 from trainmedic.kb.frameworks.horizon import Horizon
 from trainmedic.kb.frameworks.profiles import profiles, title

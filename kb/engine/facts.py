@@ -7,7 +7,7 @@ Facts are computed on first use and cached. `FACTS` names the functions that pag
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeVar, cast
@@ -16,6 +16,7 @@ from trainmedic.kb.engine.graphics_cards import cards
 from trainmedic.kb.engine.log_text import Haystack
 from trainmedic.kb.engine.memory_places import out_of_memory, size_of
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Key, is_number, show, unresolved
+from trainmedic.kb.engine.version_ranges import version_text, within
 from trainmedic.kb.frameworks.batch import batch
 from trainmedic.kb.frameworks.catalogue import pins
 from trainmedic.kb.frameworks.horizon import Horizon, Kind, horizons, packages_of
@@ -24,8 +25,8 @@ from trainmedic.kb.hang.model import Dumps, Verdict
 from trainmedic.kb.hang.model import Kind as Hang
 from trainmedic.kb.model.evidence import Evidence, Metric, Row, Signal, Traceback
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.model.run import Option, Recognised, RunConfig, Value, VersionFact
-from trainmedic.kb.versions import Clause, Interval, holds, interval_holds, interval_of, parse_range, parse_version
+from trainmedic.kb.model.run import Option, Recognised, RunConfig, Value
+from trainmedic.kb.versions import interval_holds, interval_of, parse_range
 
 T = TypeVar("T")
 RECOGNISED = ("framework", "algorithm", "stage", "model", "model_family")
@@ -87,13 +88,11 @@ class Facts:
         """A canonical setting (catalogue defaults count), a recognised word, or a batch number."""
         setting = self.run.settings.get(name)
         if setting is not None:
-            written = setting.option
-            place = setting.span if written is None else written.span
-            spans = self._anchor() if place is None else (place,)
-            seen = f"{name} = {show(setting.value)}" + (f" ({setting.source})" if written is None else "")
+            spans = _places(setting.place) or self._anchor()
+            seen = f"{name} = {show(setting.value)}" + (f" ({setting.source})" if setting.option is None else "")
             if unresolved(setting.value):
                 return Fact(value=UNKNOWN, spans=spans, seen=f"{seen}, not resolved", missing=(f"setting:{name}",))
-            return Fact(value=setting.value, spans=spans, seen=seen, user_provided=place is not None)
+            return Fact(value=setting.value, spans=spans, seen=seen, user_provided=not setting.is_default)
         if name in RECOGNISED:
             return self._recognised(name)
         if name in BATCH:
@@ -109,9 +108,7 @@ class Facts:
         """
         setting = self.run.settings.get(name)
         if setting is not None and not setting.is_default:
-            place = setting.option.span if setting.option is not None else setting.span
-            spans = () if place is None else (place,)
-            return Fact(value=True, spans=spans, seen=f"{name} is written", user_provided=True)
+            return Fact(value=True, spans=_places(setting.place), seen=f"{name} is written", user_provided=True)
         if setting is None and self.unread:
             return _unknown(f"{name} is not written, and its default is not known", f"setting:{name}")
         return self._absent(False, f"{name} is not written", f"setting:{name}")
@@ -131,33 +128,30 @@ class Facts:
             return _unknown(f"{name} is not given", f"setting:{name}")
         if setting.is_default:
             return Fact(value=True, spans=self._anchor(), seen=f"{name} = {show(setting.value)} ({setting.source})")
-        place = setting.option.span if setting.option is not None else setting.span
-        spans = () if place is None else (place,)
-        return Fact(value=False, spans=spans, seen=f"{name} is written", user_provided=True)
+        return Fact(value=False, spans=_places(setting.place), seen=f"{name} is written", user_provided=True)
 
     def _recognised(self, name: str) -> Fact:
         found: Recognised | None = getattr(self.run, name)
         if found is None:
-            return Fact(value=UNKNOWN, seen=f"{name} is not recognised", missing=(name,))
-        spans = (found.span,) if found.span is not None else ()
-        return Fact(value=found.value, spans=spans, seen=f"{name} {found.value} ({found.reason})")
+            return _unknown(f"{name} is not recognised", name)
+        return Fact(value=found.value, spans=_places(found.span), seen=f"{name} {found.value} ({found.reason})")
 
     def _command(self, name: str) -> Fact:
         for region in self.run.regions:
             if name == "entry" and region.entry is not None:
-                spans = (region.entry.span,) if region.entry.span is not None else ()
-                return Fact(value=region.entry.value, spans=spans, seen=f"entry {region.entry.value}")
+                entry = region.entry
+                return Fact(value=entry.value, spans=_places(entry.span), seen=f"entry {entry.value}")
             if name == "launcher" and region.kind == "command" and not region.partial:
                 return Fact(value=region.launcher, seen=f"launcher {show(region.launcher)}")
-        return Fact(value=UNKNOWN, seen=f"no command with its {name}", missing=("command",))
+        return _unknown(f"no command with its {name}", "command")
 
     def _batch(self, name: str) -> Fact:
         framework = self.run.framework.value if self.run.framework is not None else None
         algorithm = self.run.algorithm.value if self.run.algorithm is not None else None
         known = getattr(batch(self.run.settings, framework, algorithm), name)
         if known is None:
-            missing = tuple(f"setting:{n}" for n in _ORIGIN_OF_SIZES if self.name(n).value is UNKNOWN)
-            return Fact(value=UNKNOWN, seen=f"{name} cannot be worked out", missing=missing or ("setting:num_gpus",))
+            missing = [f"setting:{n}" for n in _ORIGIN_OF_SIZES if self.name(n).value is UNKNOWN]
+            return _unknown(f"{name} cannot be worked out", *(missing or ["setting:num_gpus"]))
         parts = [self.name(part) for part in known.names if part != name]
         return Fact(
             value=known.value,
@@ -247,9 +241,9 @@ class Facts:
         """Whether the version of a package lies in a range. Raises ValueError for text that is no range."""
         found = self.evidence.versions.get(package)
         if found is None:
-            return Fact(value=UNKNOWN, seen=f"version of {package} is not given", missing=(f"version:{package}",))
+            return _unknown(f"version of {package} is not given", f"version:{package}")
         answer = within(found, spec)
-        spans = (found.span,) if found.span is not None else ()
+        spans = _places(found.span)
         seen = f"{package} {version_text(found)}"
         if answer is None:
             return Fact(value=UNKNOWN, spans=spans, seen=seen, missing=(f"version:{package}",))
@@ -259,9 +253,9 @@ class Facts:
         """The version as text: exact, or its bounds (``0.3.4–0.5.2``)."""
         found = self.evidence.versions.get(package)
         if found is None or (found.exact is None and found.low is None and found.high is None):
-            return Fact(value=UNKNOWN, seen=f"version of {package} is not given", missing=(f"version:{package}",))
-        spans = (found.span,) if found.span is not None else ()
-        return Fact(value=version_text(found), spans=spans, seen=f"{package} {version_text(found)}", user_provided=True)
+            return _unknown(f"version of {package} is not given", f"version:{package}")
+        text = version_text(found)
+        return Fact(value=text, spans=_places(found.span), seen=f"{package} {text}", user_provided=True)
 
     def pinned(self, framework: str, package: str, spec: str) -> Fact:
         """As `version`; where the paste does not give the package, what the exactly known release requires."""
@@ -274,9 +268,8 @@ class Facts:
         answer = interval_holds(interval, parse_range(spec)) if interval is not None else None
         if answer is None:
             return own
-        spans = (release.span,) if release.span is not None else ()
         seen = f"{package}{requirement}, required by {framework} {release.exact}"
-        return Fact(value=answer, spans=spans, seen=seen, user_provided=True)
+        return Fact(value=answer, spans=_places(release.span), seen=seen, user_provided=True)
 
     # --- logs ---------------------------------------------------------------------------------------------------------
 
@@ -304,7 +297,7 @@ class Facts:
         if found is not None:
             return Fact(value=True, spans=(found.span,), seen=f"{name} is logged", user_provided=True)
         if not self.evidence.rows:
-            return Fact(value=UNKNOWN, seen="no log", missing=("log",))
+            return _unknown("no log", "log")
         return Fact(value=False, seen=f"{name} is not logged")
 
     def all_finite(self, *names: str) -> Fact:
@@ -341,7 +334,7 @@ class Facts:
         """The step of the first row that shows a signal; unknown if it is only stated or the row has no step."""
         shown = [s for s in self.evidence.signals if s.kind == kind and not s.stated and s.step is not None]
         if not shown:
-            return Fact(value=UNKNOWN, seen=f"no step at which {kind} began", missing=("log",))
+            return _unknown(f"no step at which {kind} began", "log")
         first = min(shown, key=lambda signal: (signal.step or 0, signal.span.order))
         return Fact(value=first.step, spans=(first.span,), seen=f"{kind} at step {first.step}", user_provided=True)
 
@@ -362,7 +355,7 @@ class Facts:
                 )
         if self.has_log:
             return Fact(value=False, seen=f"no exception with {text!r}")
-        return Fact(value=UNKNOWN, seen="no log", missing=("log",))
+        return _unknown("no log", "log")
 
     def log_says(self, *texts: str) -> Fact:
         """Whether a log holds one of these texts (wildcards: `log_text.pattern_of`); the first of them.
@@ -412,19 +405,19 @@ class Facts:
         elsewhere = [place for place, _ in out_of_memory(self.evidence) if place]
         if elsewhere:
             return Fact(value=False, seen=f"out of memory in {', '.join(elsewhere)}")
-        return Fact(value=UNKNOWN, seen="no traceback that shows where memory ran out", missing=("log",))
+        return _unknown("no traceback that shows where memory ran out", "log")
 
     def oom_size(self, *places: str) -> Fact:
         """The size that could not be allocated there, as text; unknown if the message does not say it."""
         trace = self._out_of_memory(places)
         size = size_of(trace) if trace is not None else None
-        return Fact(value=UNKNOWN, missing=("log",)) if size is None else Fact(value=size)
+        return _unknown("", "log") if size is None else Fact(value=size)
 
     def oom_frame(self, *places: str) -> Fact:
         """The innermost frame there: file, line, function."""
         trace = self._out_of_memory(places)
         if trace is None:
-            return Fact(value=UNKNOWN, missing=("log",))
+            return _unknown("", "log")
         return Fact(value=trace.frames[-1].rpartition("/")[2])
 
     def _out_of_memory(self, places: tuple[str, ...]) -> Traceback | None:
@@ -458,7 +451,7 @@ class Facts:
         proved = bool(self.evidence.rows) or (self.has_log and not kind.startswith(_METRIC_SIGNALS))
         if proved:
             return Fact(value=False, seen=f"no {kind}")
-        return Fact(value=UNKNOWN, seen=f"no log that could show {kind}", missing=("log",))
+        return _unknown(f"no log that could show {kind}", "log")
 
     @property
     def has_log(self) -> bool:
@@ -483,9 +476,8 @@ class Facts:
             yield from (row.metrics[name] for row in self.evidence.rows if name in row.metrics)
 
     def _no_metric(self, shown: str, asked: str) -> Fact:
-        missing = f"metric:{asked}" if self.evidence.rows else "log"
-        return Fact(
-            value=UNKNOWN, seen=f"{shown} is not logged" if self.evidence.rows else "no log", missing=(missing,)
+        return (
+            _unknown(f"{shown} is not logged", f"metric:{asked}") if self.evidence.rows else _unknown("no log", "log")
         )
 
 
@@ -505,33 +497,8 @@ def _unknown(seen: str, *missing: str) -> Fact:
     return Fact(value=UNKNOWN, seen=seen, missing=missing)
 
 
-def version_text(fact: VersionFact) -> str:
-    """A version as a message shows it: ``2.6.1``, ``0.3.4–0.5.2``, ``≥ 0.3.4``, ``?`` if nothing is known."""
-    if fact.exact is not None:
-        return fact.exact
-    if fact.low is None and fact.high is None:
-        return "?"
-    if fact.low is not None and fact.high is not None:
-        return f"{fact.low}–{fact.high}"
-    return f"≥ {fact.low}" if fact.low is not None else f"≤ {fact.high}"
-
-
-def in_range(fact: VersionFact, clauses: Sequence[Clause]) -> bool | None:
-    """Whether a version lies in a range; None where it is only partly bounded, or a pre-release next to a bound."""
-    exact = parse_version(fact.exact)
-    if exact is not None:
-        return holds(exact, clauses)
-    return interval_holds(Interval(parse_version(fact.low), parse_version(fact.high)), clauses)
-
-
-def within(fact: VersionFact, spec: str) -> bool | None:
-    """`in_range` of a range's text."""
-    return _within(fact.exact, fact.low, fact.high, spec)
-
-
-@lru_cache(maxsize=16_384)  # every question asks the ranges of all pages about the same few versions
-def _within(exact: str | None, low: str | None, high: str | None, spec: str) -> bool | None:
-    return in_range(VersionFact(package="", exact=exact, reason="", low=low, high=high), parse_range(spec))
+def _places(span: Span | None) -> tuple[Span, ...]:
+    return () if span is None else (span,)
 
 
 def _ordered(row: Row) -> list[tuple[str, Metric]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 
 from trainmedic.kb.engine.facts import WORDS
 from trainmedic.kb.frameworks.canonical import SETTINGS
-from trainmedic.kb.parse.code.flaws import CHECKS
 from trainmedic.kb.parse.logs.signal_kinds import KINDS
 
 
@@ -29,9 +29,10 @@ NO_WORDS = Vocabulary(names=(), settings=())
 
 @cache
 def vocabulary() -> Vocabulary:
+    """The words of the shipped pages. The checks of code are loaded here: checking a run needs none of the words."""
     return Vocabulary(
         names=frozenset((*SETTINGS, *WORDS)),
         settings=frozenset(SETTINGS),
         signals=frozenset(KINDS),
-        flaws=frozenset(CHECKS),
+        flaws=frozenset(import_module("trainmedic.kb.parse.code.flaws").CHECKS),
     )

@@ -95,8 +95,13 @@ class Setting:
     span: Span | None = None
 
     @property
+    def place(self) -> Span | None:
+        """Where its option or a sentence states the value, None for a default."""
+        return self.option.span if self.option is not None else self.span
+
+    @property
     def is_default(self) -> bool:
-        return self.option is None and self.span is None
+        return self.place is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from trainmedic.kb.audit.lock_comparison import LockComparison, compare
 from trainmedic.kb.audit.requirement_edits import requirement_edits
 from trainmedic.kb.audit.upgrades import Remainder, plan, releases_of
 from trainmedic.kb.engine.asks import missing as missing_of
-from trainmedic.kb.engine.facts import version_text
 from trainmedic.kb.engine.patches import patched, unified_diff
+from trainmedic.kb.engine.version_ranges import version_text
 from trainmedic.kb.frameworks.horizon import horizons
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.environment import SourceComparison

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from trainmedic.kb.engine.facts import within
 from trainmedic.kb.engine.mechanism import COMMONNESS, OriginState, Statement, origin_id
+from trainmedic.kb.engine.version_ranges import within
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Status
 from trainmedic.kb.model.report_view import MissingView

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from trainmedic.kb.engine.facts import within
+from trainmedic.kb.engine.version_ranges import within
 from trainmedic.kb.fences import fence_after, fence_of
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.lazy import regex

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from trainmedic.kb.audit.audit import DefectMatch, Doubt, audit
 from trainmedic.kb.audit.upgrades import releases_of
-from trainmedic.kb.engine.facts import in_range
+from trainmedic.kb.engine.version_ranges import in_range
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.entries import owners
 from trainmedic.kb.frameworks.profiles import ALGORITHMS, profiles, title

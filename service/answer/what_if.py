@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from trainmedic.kb.engine.facts import within
 from trainmedic.kb.engine.values import show
+from trainmedic.kb.engine.version_ranges import within
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Finding, Status
 from trainmedic.service.answer.citations import Citations, harmless

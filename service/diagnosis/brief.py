@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmedic.kb.audit.lock_comparison import compare
-from trainmedic.kb.engine.facts import version_text, within
 from trainmedic.kb.engine.values import show
+from trainmedic.kb.engine.version_ranges import version_text, within
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Source, Span
@@ -317,8 +317,7 @@ def _of_settings(draft: Draft) -> Texts:
     for name, setting in sorted(context.evidence.run.settings.items()):
         if name in wanted:
             written = " (not written)" if setting.is_default else ""
-            span = setting.option.span if setting.option is not None else setting.span
-            yield f"in effect: {name} = {show(setting.value)}{written}, {setting.source}", _only(span)
+            yield f"in effect: {name} = {show(setting.value)}{written}, {setting.source}", _only(setting.place)
 
 
 def _of_options(draft: Draft) -> Texts:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import MappingProxyType
 
-from trainmedic.kb.engine.facts import FactBook, Facts, within
+from trainmedic.kb.engine.facts import FactBook, Facts
 from trainmedic.kb.engine.mechanism import COMMONNESS, Weighed
+from trainmedic.kb.engine.version_ranges import within
 from trainmedic.kb.frameworks.canonical import name_of
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.values import truth
@@ -347,6 +348,8 @@ def remedies_for(case: Case, context: Context) -> tuple[Remedy, ...]:
 
     To have switched off what its fix switches on is none of its remedies, nor the reverse.
     """
+    if not context.evidence.remedies:
+        return ()
     titles = context.case_titles.get(case.id, frozenset())
     framework = context.evidence.run.framework
     fixes = {

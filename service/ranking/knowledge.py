@@ -9,9 +9,9 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 from trainmedic.kb.audit.defect import Defect, DefectSet
-from trainmedic.kb.engine.facts import in_range
 from trainmedic.kb.engine.mechanism import MechanismSet, origin_id
 from trainmedic.kb.engine.rule import RuleSet
+from trainmedic.kb.engine.version_ranges import in_range
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.run import VersionFact

@@ -33,6 +33,7 @@ PASTES = (
     (None, "", "10x larger ", ""), (None, "", "(ValueError: ", ""), (None, "", "`list index out of range (", ""),
     ("a.log", "", "OVERFLOW! Attempted loss scale: ", ""), ("a.log", "", "argument ", "invalid choice"),
     ("a.log", "", "labels are all ", ""), ("a.yaml", "python train.py --lr", "\t", "x"),
+    ("a.py", "for x in loader:\n    f(x)\n    x.backward()\n", "def f(x):\n    f(x)\n", ""),
     ("a.py", "export A=", "|---", ""), ("a.py", "python train.py --lr", "#SBATCH --a\n", ""),
 )  # fmt: skip
 

@@ -104,6 +104,11 @@ def test_deep_and_huge_text_is_scanned() -> None:
     assert values("DPOConfig(a=1)\n" + "x = 1\n" * 60000)["a"] == 1
 
 
+def test_a_name_of_a_thousand_parts_does_not_keep_the_rest_from_being_read() -> None:
+    chain = "model" + ".a" * 1500
+    assert values(f"DPOConfig(a=1)\nloss.backward({chain})\n{chain}(1)")["a"] == 1
+
+
 def scopes_of(text: str, key: str = "torch_dtype") -> list[str]:
     return [option.scope for option in read(text).options if option.key == key]
 

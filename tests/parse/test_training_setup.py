@@ -103,6 +103,7 @@ def test_only_adam_of_half_precision_weights_loses_updates(made: str, optimizer:
         ("net = nn.Sequential(a, b)\nloss = F.cross_entropy(net(x), y)\nloss.backward()\n", False),
         ("net = nn.Sequential()\nloss = F.cross_entropy(net(x), y)\nloss.backward()\n", False),
         ("if soft:\n    x = torch.softmax(x, -1)\nloss = F.cross_entropy(x, y)\nloss.backward()\n", False),
+        ("seen[0] = torch.softmax(x, -1)\nloss = F.cross_entropy(net(x).logits, y)\nloss.backward()\n", False),
         ("x, y = torch.softmax(x, -1), 1\nloss = F.cross_entropy(x, y)\nloss.backward()\n", False),
         ("loss = F.cross_entropy(a.view(1).view(2).view(3).view(4).view(5), y)\nloss.backward()\n", False),
         ("loss = F.cross_entropy(torch.softmax(x, -1)[0], y)\nloss.backward()\n", True),

@@ -8,8 +8,9 @@ import pytest
 
 from tests.every_case import every_case
 from tests.rules.support import evidence, facts, option, recognised, row, run, setting, signal, span, version
-from trainmedic.kb.engine.facts import FACTS, Facts, version_text
+from trainmedic.kb.engine.facts import FACTS, Facts
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Result, equal, show
+from trainmedic.kb.engine.version_ranges import version_text
 from trainmedic.kb.model.evidence import Evidence, Traceback
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.run import Origin, Region, RunConfig, Unresolved, Value, VersionFact

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 
 from trainmedic.kb.model.evidence import CodeFlaw
 from trainmedic.kb.model.place import Span
@@ -38,9 +37,11 @@ def read(
     """What is wrong in a parsed text; ``place`` gives the user's span of a node."""
     if not any(word in text for word in _ABOUT_TRAINING):
         return
-    program = Program(tree, whole=whole)
+    try:
+        program = Program(tree, whole=whole)
+    except RecursionError:  # code as deep as that is not written by hand
+        return
     for name, check in CHECKS.items():
-        with suppress(RecursionError):  # code as deep as that is not written by hand
-            for nodes in check(program):
-                spans = [place(node) for node in nodes if isinstance(node, ast.expr | ast.stmt)]
-                yield CodeFlaw(name=name, spans=tuple(dict.fromkeys(spans)))
+        for nodes in check(program):
+            spans = [place(node) for node in nodes if isinstance(node, ast.expr | ast.stmt)]
+            yield CodeFlaw(name=name, spans=tuple(dict.fromkeys(spans)))

@@ -10,9 +10,10 @@ from trainmedic.kb.parse.code.program import (
     Flaws,
     Program,
     dotted,
+    is_constant,
     keyword,
     last_part,
-    made_by,
+    mentions,
     targets,
     words_in,
 )
@@ -50,7 +51,7 @@ def _kind(program: Program, event: Event, node: ast.Call) -> str:
 
 def _made(program: Program, call: ast.Call) -> ast.Call | None:
     """The call that made what is called here: ``nn.Sequential(...)``, moved to a device or not."""
-    value = program.value(dotted(call.func)) if dotted(call.func) else None
+    value = program.value(dotted(call.func))
     if (
         isinstance(value, ast.Call)
         and last_part(value.func) in ("to", "cuda")
@@ -109,15 +110,11 @@ def nll_of_probabilities(program: Program) -> Flaws:
 def _causal_models(program: Program) -> set[str]:
     """The names that hold a causal language model of transformers, wrapped or not."""
     found: set[str] = set()
-    for event in program.events:
-        node = event.node
-        call = made_by(node)
-        if call is None:
-            continue
+    for name, _, call in program.made:
         called = dotted(call.func)
         loaded = called.rpartition(".")[2] in ("from_pretrained", "from_config") and any(c in called for c in _CAUSAL)
         if loaded or (found & {dotted(argument) for argument in call.args}):
-            found.add(targets(node)[0])
+            found.add(name)
     return found
 
 
@@ -128,18 +125,13 @@ def _shift(node: ast.AST | None) -> str:
             dims = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
             for dim in dims[1:]:
                 if isinstance(dim, ast.Slice):
-                    if is_one(dim.lower) and dim.upper is None:
+                    if is_constant(dim.lower, 1) and dim.upper is None:
                         return "left"
-                    if dim.lower is None and isinstance(dim.upper, ast.UnaryOp) and is_one(dim.upper.operand):
+                    if dim.lower is None and isinstance(dim.upper, ast.UnaryOp) and is_constant(dim.upper.operand, 1):
                         return "right"
         if isinstance(part, ast.Call) and dotted(part.func) in ("torch.roll", "th.roll"):
             return "around"
     return ""
-
-
-def is_one(node: ast.AST | None) -> bool:
-    """Whether an expression is the number 1."""
-    return isinstance(node, ast.Constant) and type(node.value) is int and node.value == 1
 
 
 def shifted_twice(program: Program) -> Flaws:
@@ -150,7 +142,7 @@ def shifted_twice(program: Program) -> Flaws:
         if not isinstance(node, ast.Call) or event.name not in models:
             continue
         labels = keyword(node, "labels")
-        held = program.assigned(dotted(labels), event) if labels is not None and dotted(labels) else None
+        held = program.assigned(dotted(labels), event)
         value = labels if held is None else getattr(held.node, "value", None)
         if labels is not None and _shift(value) in ("left", "around"):
             yield (held.node if held is not None else labels), node
@@ -161,7 +153,7 @@ def never_shifted(program: Program) -> Flaws:
     models = _causal_models(program)
     if not models or any(_shift(event.node) for event in program.events) or not program.whole:
         return
-    if any("shift" in word.lower() for word in program.words):
+    if mentions(program.words, "shift"):
         return
     for event, kind, given, target in _losses(program):
         if kind != "CrossEntropyLoss" or target is None or "logits" not in words_in(_resolved(program, event, given)):
@@ -175,7 +167,7 @@ def _resolved(program: Program, event: Event, node: ast.expr) -> ast.expr:
     named = node
     while isinstance(named, ast.Call) and isinstance(named.func, ast.Attribute):
         named = named.func.value
-    held = program.value(dotted(named), event) if dotted(named) else None
+    held = program.value(dotted(named), event)
     return node if held is None else held
 
 
@@ -195,7 +187,7 @@ def padding_is_learned(program: Program) -> Flaws:
 
 
 def _is_mask(node: ast.AST) -> bool:
-    return isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant) and node.operand.value == 100
+    return isinstance(node, ast.UnaryOp) and is_constant(node.operand, 100)
 
 
 def _pads(event: Event) -> bool:

@@ -62,14 +62,17 @@ def exclude_each_other(one: Event, other: Event) -> bool:
     return any(a.test is b.test and a.holds != b.holds for a in one.guards for b in other.guards)
 
 
-def dotted(node: ast.AST | None) -> str:
-    """``torch.optim.AdamW`` of a chain of names, else ``""``."""
+def dotted(node: ast.AST | None, *, of_value: bool = False) -> str:
+    """``torch.optim.AdamW`` of a chain of names, else ``""``; ``of_value``: of ``get_model().train`` what has names."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
     if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        owner = dotted(node.value)
-        return f"{owner}.{node.attr}" if owner else ""
-    return ""
+        parts.append(node.id)
+    elif not of_value:
+        return ""
+    return ".".join(reversed(parts))
 
 
 def last_part(node: ast.AST) -> str:
@@ -100,6 +103,11 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((word.value for word in call.keywords if word.arg == name), None)
 
 
+def mentions(words: Iterable[str], *parts: str) -> bool:
+    """Whether one of these words has one of the parts in it, in upper or lower case."""
+    return any(part in word.lower() for word in words for part in parts)
+
+
 def is_constant(node: ast.AST | None, value: object) -> bool:
     """Whether an expression is this very constant."""
     return isinstance(node, ast.Constant) and node.value is value
@@ -113,20 +121,12 @@ def targets(node: ast.Call | ast.Assign | ast.AugAssign) -> list[str]:
     return [dotted(target) for target in found]
 
 
-def made_by(node: ast.Call | ast.Assign | ast.AugAssign) -> ast.Call | None:
-    """The call whose result an assignment gives to a single name."""
-    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and len(targets(node)) == 1:
-        return node.value
-    return None
-
-
 @dataclass
 class _Collector:
     """Walks a text once. Functions and classes are scopes of their own."""
 
     events: list[Event] = field(default_factory=list)
     functions: dict[str, list[str]] = field(default_factory=dict)
-    definitions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=dict)
     numbered: int = 0
 
     def body(self, nodes: list[ast.stmt], around: Event) -> None:
@@ -176,7 +176,6 @@ class _Collector:
         scope = f"{around.scope}/{node.name}:{self.numbered}"
         if not isinstance(node, ast.ClassDef):
             self.functions.setdefault(node.name, []).append(scope)
-            self.definitions[scope] = node
         contexts = () if isinstance(node, ast.ClassDef) else tuple(node.decorator_list)
         self.body(node.body, Event(around.node, scope, around.at, contexts=contexts))
 
@@ -203,7 +202,6 @@ class Program:
         self._within: dict[int, list[Event]] = {}
         self.events = collector.events
         self.functions = collector.functions
-        self.definitions = collector.definitions
         self.whole = whole and not any(
             isinstance(node, ast.Expr) and is_constant(node.value, Ellipsis) for node in ast.walk(tree)
         )
@@ -233,7 +231,7 @@ class Program:
         """The events that bind each name, in order."""
         found: dict[str, list[Event]] = {}
         for event in self.events:
-            for name in targets(event.node):
+            for name in filter(None, targets(event.node)):
                 found.setdefault(name, []).append(event)
         return found
 
@@ -259,49 +257,58 @@ class Program:
         return found
 
     def followed(self, events: Iterable[Event]) -> list[Event]:
-        """Events with those of the functions of this text that they call, in order."""
-        return list(self._followed(list(events), frozenset(), 0))
+        """Events with those of the functions of this text that they call, in order; each at its first call."""
+        return list(self._followed(events, {}, 1))
 
-    def _followed(self, events: list[Event], seen: frozenset[str], depth: int) -> Iterator[Event]:
+    def _followed(self, events: Iterable[Event], calls: dict[str, int], depth: int) -> Iterator[Event]:
+        """``calls``: how many calls deep each function was come to. It is followed again only in fewer of them."""
         for event in events:
             yield event
-            scopes = self.functions.get(event.tail, ()) if event.tail and depth < _DEEPEST else ()
-            for scope in scopes:
-                if scope not in seen:
-                    inner = [each for each in self.events if each.scope == scope]
-                    yield from self._followed(inner, seen | {scope}, depth + 1)
+            if event.tail in self.functions and depth < calls.get(event.tail, _DEEPEST + 1):
+                calls[event.tail] = depth
+                for scope in self.functions[event.tail]:
+                    yield from self._followed(self.scopes.get(scope, ()), calls, depth + 1)
+
+    @cached_property
+    def scopes(self) -> Mapping[str, list[Event]]:
+        """The events of each scope, in order."""
+        found: dict[str, list[Event]] = {}
+        for event in self.events:
+            found.setdefault(event.scope, []).append(event)
+        return found
 
     @cached_property
     def training(self) -> list[Loop]:
         """The loops that hold a backward pass, outermost first."""
-        found: dict[int, Loop] = {}
-        for event in self.events:
-            for loop in event.loops:
-                if id(loop) not in found and any(map(is_backward, self.within(loop))):
-                    found[id(loop)] = loop
-        return list(found.values())
+        loops = dict.fromkeys(loop for event in self.events for loop in event.loops)
+        return [loop for loop in loops if any(map(is_backward, self.within(loop)))]
 
+    @cached_property
     def outermost(self) -> list[Loop]:
         """The `training` loops that stand in no other one."""
-        return [loop for loop in self.training if not any(loop in set(_loops_in(other)) for other in self.training)]
+        inner = {loop for other in self.training for loop in _loops_in(other)}
+        return [loop for loop in self.training if loop not in inner]
 
-    def steps(self) -> list[Loop]:
-        """The innermost of the `training` loops: each turn of one is a micro batch."""
-        inner = [
-            loop
-            for loop in self.training
-            if not any(other is not loop and other in set(_loops_in(loop)) for other in self.training)
-        ]
-        return [loop for loop in inner if any(is_backward(event) for event in self.within(loop))]
+    @cached_property
+    def steps(self) -> list[tuple[Loop, list[Event]]]:
+        """The innermost of the `training` loops, each turn of which is a micro batch, with what is `within` them."""
+        inner = [loop for loop in self.training if not any(other in self.training for other in _loops_in(loop))]
+        return [(loop, self.within(loop)) for loop in inner]
 
-    def optimizers(self) -> list[tuple[str, Event, ast.Call]]:
-        """(name, assignment, call) of every optimizer that is made."""
+    @cached_property
+    def made(self) -> list[tuple[str, Event, ast.Call]]:
+        """(name, assignment, call) of everything that a call makes and a single name holds."""
         found = []
         for event in self.events:
-            call = made_by(event.node)
-            if call is not None and _OPTIMIZER.match(last_part(call.func)):
-                found.append((targets(event.node)[0], event, call))
+            match event.node:
+                case ast.Assign(value=ast.Call() as call) if len(names := targets(event.node)) == 1:
+                    found.append((names[0], event, call))
         return found
+
+    @cached_property
+    def optimizers(self) -> list[tuple[str, Event, ast.Call]]:
+        """Those of `made` that are optimizers."""
+        return [each for each in self.made if _OPTIMIZER.match(last_part(each[2].func))]
 
 
 def _loops_in(loop: Loop) -> Iterator[Loop]:

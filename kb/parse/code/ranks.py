@@ -85,8 +85,8 @@ def gradients_not_exchanged(program: Program) -> Flaws:
         and isinstance(node.value, ast.Call)
         and last_part(node.value.func) in _ALONE
     }
-    for loop in program.steps():
-        for event in program.within(loop):
+    for _, events in program.steps:
+        for event in events:
             inner = event.receiver if event.tail == "module" else None
             if not event.name.endswith(".module") or dotted(inner) not in wrapped:
                 continue

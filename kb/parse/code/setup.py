@@ -17,7 +17,7 @@ from trainmedic.kb.parse.code.program import (
     is_constant,
     keyword,
     last_part,
-    made_by,
+    mentions,
     names_in,
     targets,
     words_in,
@@ -29,6 +29,7 @@ _NOT_THE_WEIGHTS = frozenset(
 )
 """Names of what trains other weights than those loaded, or keeps a copy of them in float32."""
 _ADAPTS = frozenset(("get_peft_model", "PeftModel", "inject_adapter_in_model", "add_adapter", "LoRA"))
+_HELD_OUT = ("val", "test", "eval")
 
 
 def _owner(call: ast.Call) -> str:
@@ -41,10 +42,11 @@ def _owner(call: ast.Call) -> str:
 
 def _optimizers(program: Program) -> Iterator[tuple[str, Event, ast.Call, list[Event]]]:
     """(model, assignment, call, what comes later in the same scope), where no later optimizer takes its place."""
-    made = program.optimizers()
-    for name, event, call in made:
+    for name, event, call in program.optimizers:
         owner = _owner(call)
-        again = any(other is not event and other.at > event.at and called == name for called, other, _ in made)
+        again = any(
+            other is not event and other.at > event.at and called == name for called, other, _ in program.optimizers
+        )
         if owner and not again and not event.guards:
             later = [each for each in program.events if each.scope == event.scope and each.at > event.at]
             yield owner, event, call, later
@@ -114,11 +116,9 @@ def _unfreezes(event: Event, program: Program, model: str) -> bool:
 def adapter_frozen_with_base(program: Program) -> Flaws:
     """Everything is frozen after the adapter was added: nothing is left to train."""
     adapted: dict[tuple[str, str], Event] = {}
-    for event in program.events:
-        node = event.node
-        call = made_by(node)
-        if call is not None and last_part(call.func) == "get_peft_model":
-            adapted[event.scope, targets(node)[0]] = event
+    for name, event, call in program.made:
+        if last_part(call.func) == "get_peft_model":
+            adapted[event.scope, name] = event
     for event in program.events:
         model = _frozen_whole(event)
         before = adapted.get((event.scope, model)) if model else None
@@ -188,7 +188,7 @@ def sampler_without_epoch(program: Program) -> Flaws:
     for event in program.calls("DistributedSampler"):
         node = event.node
         assert isinstance(node, ast.Call)
-        trained = not any(part in word.lower() for word in words_in(node) for part in ("val", "test", "eval"))
+        trained = not mentions(words_in(node), *_HELD_OUT)
         if epochs is not None and trained and not is_constant(keyword(node, "shuffle"), False):
             yield event.node, epochs.target
 
@@ -197,15 +197,14 @@ def _counts_epochs(loop: Loop) -> TypeGuard[ast.For]:
     if not isinstance(loop, ast.For):
         return False
     one = isinstance(loop.iter, ast.Call) and len(loop.iter.args) == 1 and is_constant(loop.iter.args[0], 1)
-    return not one and any("epoch" in word.lower() for word in words_in(loop.target) | words_in(loop.iter))
+    return not one and mentions(words_in(loop.target) | words_in(loop.iter), "epoch")
 
 
 def same_data_on_every_rank(program: Program) -> Flaws:
     """Under DistributedDataParallel a loader without a distributed sampler gives every rank all of the data."""
     if not program.whole or not ({"DistributedDataParallel", "DDP"} & program.tails):
         return
-    divided = ("sampler", "shard", "split_dataset_by_node", "prepare", "num_replicas", "accelerator")
-    if any(part in word.lower() for word in program.words for part in divided):
+    if mentions(program.words, "sampler", "shard", "split_dataset_by_node", "prepare", "num_replicas", "accelerator"):
         return
     for event in program.calls("DataLoader"):
         node = event.node
@@ -214,7 +213,7 @@ def same_data_on_every_rank(program: Program) -> Flaws:
         shuffled = keyword(node, "shuffle")
         if data is None or any(word.arg is None for word in node.keywords):
             continue
-        trains = not any(part in word.lower() for word in words_in(data) for part in ("val", "test", "eval"))
+        trains = not mentions(words_in(data), *_HELD_OUT)
         held = program.value(dotted(data), event) if dotted(data) else data
         ranked = held is not None and any("rank" in word or "world" in word for word in words_in(held))
         if is_constant(shuffled, True) and trains and not ranked:
@@ -238,7 +237,7 @@ def half_precision_weights(program: Program) -> Flaws:
     if not program.training or _NOT_THE_WEIGHTS & program.words:
         return
     for owner, event, call, _ in _optimizers(program):
-        if not last_part(call.func).startswith("Adam") or event.scope not in {e.scope for e in program.events}:
+        if not last_part(call.func).startswith("Adam"):
             continue
         for other in program.events:
             if other.scope == event.scope and other.at < event.at and _halves(other, owner):

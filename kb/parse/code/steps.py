@@ -17,7 +17,7 @@ from trainmedic.kb.parse.code.program import (
     keyword,
     last_part,
     loss_of,
-    made_by,
+    mentions,
     names_in,
     targets,
     words_in,
@@ -28,15 +28,9 @@ _EVERY = ("accum", "grad_acc", "gas", "gradient_accumulation")
 _SYNCS = frozenset({"sync_gradients", "accumulate", "no_sync"})
 
 
-def _steps(program: Program) -> Iterator[tuple[Loop, list[Event]]]:
-    """Each loop over micro batches with its events, those of called functions among them."""
-    for loop in program.steps():
-        yield loop, program.within(loop)
-
-
 def _optimizer_steps(events: list[Event], program: Program) -> list[Event]:
     """``optimizer.step()`` and ``scaler.step(optimizer)``, not those of schedulers, profilers or engines."""
-    made = {name for name, _, _ in program.optimizers()}
+    made = {name for name, _, _ in program.optimizers}
     return [event for event in events if event.tail == "step" and _steps_optimizer(event, made)]
 
 
@@ -63,7 +57,7 @@ def gradients_never_cleared(program: Program) -> Flaws:
         events = program.within(loop)
         steps = _optimizer_steps(events, program)
         passes = [event for event in events if is_backward(event)]
-        made = {name for name, event, _ in program.optimizers() if event in events}
+        made = {name for name, event, _ in program.optimizers if event in events}
         if not steps or not passes or dotted(steps[0].receiver) in made:
             continue
         if not any(_may_clear(event, program) for event in events):
@@ -76,7 +70,7 @@ def _may_clear(event: Event, program: Program) -> bool:
     node = event.node
     if not isinstance(node, ast.Call) or event.tail in program.functions or "scaler" in event.name.lower():
         return False
-    return any("optim" in word.lower() for argument in node.args for word in words_in(argument))
+    return any(mentions(words_in(argument), "optim") for argument in node.args)
 
 
 def _same_block(first: Event, second: Event) -> bool:
@@ -85,7 +79,7 @@ def _same_block(first: Event, second: Event) -> bool:
 
 def gradients_cleared_before_step(program: Program) -> Flaws:
     """Between backward and step the gradients are thrown away."""
-    for _, events in _steps(program):
+    for _, events in program.steps:
         steps = _optimizer_steps(events, program)
         for passed in filter(is_backward, events):
             after = [event for event in events if event.at > passed.at and _same_block(event, passed)]
@@ -101,7 +95,7 @@ def gradients_cleared_before_step(program: Program) -> Flaws:
 
 def accumulation_cleared(program: Program) -> Flaws:
     """The optimizer steps every few micro batches, but every micro batch clears the gradients."""
-    for loop, events in _steps(program):
+    for loop, events in program.steps:
         for step in _optimizer_steps(events, program):
             every = [guard for guard in step.guards if guard.holds and _counts(guard.test)]
             if not every or step.loops[-1:] != (loop,):
@@ -127,7 +121,7 @@ def clipped_before_unscaling(program: Program) -> Flaws:
     """Gradients that are still multiplied by the loss scale are clipped to the norm of unscaled ones."""
     if "unscale_" in program.words or "unscale_gradients" in program.words:
         return
-    for _, events in _steps(program):
+    for _, events in program.steps:
         scaled = [event for event in events if is_backward(event) and _is_scaled(event)]
         stepped = [event for event in events if event.tail == "step" and "scaler" in event.name.lower()]
         clip = next((event for event in events if event.tail in _CLIPS and "accelerator" not in event.name), None)
@@ -142,7 +136,7 @@ def _is_scaled(event: Event) -> bool:
 
 def clipped_after_step(program: Program) -> Flaws:
     """The gradients are clipped when the optimizer has used them."""
-    for _, events in _steps(program):
+    for _, events in program.steps:
         steps = _optimizer_steps(events, program)
         for clip in events:
             if clip.tail not in _CLIPS or "accelerator" in clip.name:
@@ -159,7 +153,7 @@ def clipped_after_step(program: Program) -> Flaws:
 def evaluation_mode_stays(program: Program) -> Flaws:
     """The model is put into evaluation mode between steps and never back."""
     trains = [e for e in program.calls("train") if e.receiver is not None and "trainer" not in e.name.lower()]
-    for loop in program.outermost():
+    for loop in program.outermost:
         events = program.within(loop)
         evals = [event for event in events if event.tail == "eval" and _is_model(event)]
         for event in evals:
@@ -197,14 +191,10 @@ def never_in_training_mode(program: Program) -> Flaws:
     known = {"Trainer", "SFTTrainer", "initialize", "train", "set_train"}
     if not program.whole or program.tails & known or "train" in {name.rpartition(".")[2] for name in program.functions}:
         return
-    for event in program.events:
-        node, call = event.node, made_by(event.node)
-        if call is None:
-            continue
+    for model, event, call in program.made:
         if last_part(call.func) != "from_pretrained" or "Model" not in dotted(call.func):
             continue
-        model = targets(node)[0]
-        for _, events in _steps(program):
+        for _, events in program.steps:
             forward = next((e for e in events if e.name == model and e.scope == event.scope), None)
             if forward is not None:
                 yield event.node, forward.node
@@ -223,7 +213,7 @@ def backward_under_autocast(program: Program) -> Flaws:
 
 def graph_kept_for_logging(program: Program) -> Flaws:
     """A running total or a list of losses keeps the graph of every step."""
-    for _, events in _steps(program):
+    for _, events in program.steps:
         losses = {dotted(loss_of(event)): event for event in events if is_backward(event) and dotted(loss_of(event))}
         for event in events:
             loss, total = _added(event)
@@ -267,7 +257,7 @@ def _sources(program: Program, name: str) -> set[str]:
 
 def cache_emptied_every_step(program: Program) -> Flaws:
     """Every step gives the allocator's memory back and asks for it again, and waits for the GPU."""
-    for loop, events in _steps(program):
+    for loop, events in program.steps:
         for event in events:
             if event.tail == "empty_cache" and event.loops[-1:] == (loop,) and not event.guards and iterates_data(loop):
                 yield (event.node,)
@@ -276,7 +266,7 @@ def cache_emptied_every_step(program: Program) -> Flaws:
 
 def many_waits_every_step(program: Program) -> Flaws:
     """Every step waits for the GPU several times, to read one number each."""
-    for loop, events in _steps(program):
+    for loop, events in program.steps:
         waits = [
             event
             for event in events
@@ -290,13 +280,10 @@ def many_waits_every_step(program: Program) -> Flaws:
 
 def schedule_of_steps_by_epoch(program: Program) -> Flaws:
     """A schedule over all steps advances once an epoch, and stays in its warmup."""
-    for event in program.events:
-        node, call = event.node, made_by(event.node)
-        if call is None:
-            continue
-        name = last_part(call.func)
+    for name, event, call in program.made:
+        maker = last_part(call.func)
         total = keyword(call, "num_training_steps") or (call.args[2] if len(call.args) > 2 else None)
-        if not (name.startswith("get_") and "schedule" in name) or total is None:
+        if not (maker.startswith("get_") and "schedule" in maker) or total is None:
             continue
         held = program.value(dotted(total), event) if dotted(total) else total
         per_batch = held is not None and any(
@@ -304,8 +291,8 @@ def schedule_of_steps_by_epoch(program: Program) -> Flaws:
         )
         if not per_batch:
             continue
-        inner = set(program.steps())
-        stepped = [e for e in program.calls("step") if dotted(e.receiver) == targets(node)[0]]
+        inner = {loop for loop, _ in program.steps}
+        stepped = [e for e in program.calls("step") if dotted(e.receiver) == name]
         outside = stepped and all(e.loops and not inner.intersection(e.loops) for e in stepped)
         if outside and any(loop in program.training for e in stepped for loop in e.loops):
             yield event.node, stepped[0].node
@@ -316,7 +303,7 @@ def accumulated_without_division(program: Program) -> Flaws:
     """Gradients are added over several micro batches, not averaged, and then clipped or used by plain SGD."""
     if {"Accelerator", "initialize", "sum"} & program.words or not program.whole:
         return
-    for loop, events in _steps(program):
+    for loop, events in program.steps:
         steps = [s for s in _optimizer_steps(events, program) if any(g.holds and _counts(g.test) for g in s.guards)]
         if not steps or any(event.tail in ("div_", "mul_", "true_divide", "mean") for event in events):
             continue
@@ -326,8 +313,12 @@ def accumulated_without_division(program: Program) -> Flaws:
             for part in _nodes(events, loop)
         )
         clipped = next((event for event in events if event.tail in _CLIPS), None)
-        named = any(part in word.lower() for word in every for part in _EVERY)
-        if named and not divided and clipped is not None and all(s.loops[-1:] == (loop,) for s in steps):
+        if (
+            mentions(every, *_EVERY)
+            and not divided
+            and clipped is not None
+            and all(s.loops[-1:] == (loop,) for s in steps)
+        ):
             passed = next(filter(is_backward, events))
             yield passed.node, clipped.node
             return
@@ -378,6 +369,6 @@ def _division(program: Program, event: Event) -> ast.AST | None:
         by = value.right if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) else None
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
             by = node.value
-        if by is not None and any(part in word.lower() for word in words_in(by) for part in _EVERY):
+        if by is not None and mentions(words_in(by), *_EVERY):
             return node
     return None

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Protocol, TypeGuard
 
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.parse.readers.loads import ASIDE, TRAINED, DataFlow, is_model, last_name, load_class
+from trainmedic.kb.parse.code.program import last_part
+from trainmedic.kb.parse.readers.loads import ASIDE, TRAINED, DataFlow, is_model, load_class
 from trainmedic.kb.parse.readers.nodes import Entries, Leaf, Node, Pair, leaf, unresolved
 
 NAMED = {"half": "torch.float16", "bfloat16": "torch.bfloat16", "float": "torch.float32"}
 """Methods without an argument, and the dtype that they give."""
-DTYPES = frozenset({f"torch.{each}" for each in ("float16", "half", "bfloat16", "float32", "float")})
+_DTYPES = frozenset({"float16", "half", "bfloat16", "float32", "float"})
 KEY = "torch_dtype"
 """The key of a cast's option: the one of the load whose dtype it replaces."""
 _SAME = frozenset(
@@ -111,18 +112,18 @@ def _cast(call: ast.Call) -> Cast | None:
         if keyword.arg == "dtype":
             return Cast(call=call, owner=owner, method=method, dtype=keyword.value, keyword=keyword)
     for each in call.args:
-        if _names_dtype(each) or "dtype" in last_name(each).lower():
+        if _names_dtype(each) or "dtype" in last_part(each).lower():
             return Cast(call=call, owner=owner, method=method, dtype=each)
     return None
 
 
 def _names_dtype(expr: ast.expr) -> bool:
-    return isinstance(expr, ast.Attribute) and isinstance(expr.value, ast.Name) and f"torch.{expr.attr}" in DTYPES
+    return isinstance(expr, ast.Attribute) and isinstance(expr.value, ast.Name) and expr.attr in _DTYPES
 
 
 def _only_writes(nodes: Sequence[ast.AST]) -> bool:
     """Whether a script makes, converts or runs a model and trains none."""
-    names = {last_name(node.func) for node in nodes if isinstance(node, ast.Call)}
+    names = {last_part(node.func) for node in nodes if isinstance(node, ast.Call)}
     return bool(names & _WRITES) and not any(_TRAINS.fullmatch(name) for name in names)
 
 
@@ -130,7 +131,7 @@ def _runs(node: ast.AST) -> TypeGuard[ast.Call]:
     """Whether ``trainer.train(…)`` is called here."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "train"):
         return False
-    return "trainer" in last_name(node.func.value).lower()
+    return "trainer" in last_part(node.func.value).lower()
 
 
 class _Variables(DataFlow):
@@ -170,7 +171,7 @@ class _Variables(DataFlow):
             return None
         if isinstance(expr, ast.Call):
             return self._made(expr, depth + 1)
-        name = last_name(expr)
+        name = last_part(expr)
         if not name or ASIDE.search(name):
             return False
         if name not in self.judged:
@@ -181,7 +182,7 @@ class _Variables(DataFlow):
         return self.judged[name]
 
     def _made(self, call: ast.Call, depth: int) -> bool | None:
-        name = last_name(call.func)
+        name = last_part(call.func)
         scope = self.loads.get(id(call))
         if scope is not None and not _WRAPPERS.fullmatch(load_class(scope)):
             return scope == TRAINED
@@ -190,7 +191,7 @@ class _Variables(DataFlow):
         if _WRAPPERS.fullmatch(name) or scope is not None:
             held = [*call.args[:1], *(each.value for each in call.keywords if each.arg == "model")]
             return self.is_model(held[0], depth) if held else None
-        owner = last_name(call.func.value) if isinstance(call.func, ast.Attribute) and name == "from_config" else name
+        owner = last_part(call.func.value) if isinstance(call.func, ast.Attribute) and name == "from_config" else name
         if _CLASS.fullmatch(owner):
             return is_model(owner)
         return None

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from trainmedic.kb.lazy import regex
+from trainmedic.kb.parse.code.program import keyword, last_part
 
 TRAINED = "from_pretrained"
 """The scope of a load of the trained model; every other load has its class before it."""
@@ -56,10 +57,7 @@ def _is_load(call: ast.Call) -> bool:
 
 
 def _owner(call: ast.Call) -> str:
-    held = call.func.value if isinstance(call.func, ast.Attribute) else None
-    if isinstance(held, ast.Attribute):
-        return held.attr
-    return held.id if isinstance(held, ast.Name) else ""
+    return last_part(call.func.value) if isinstance(call.func, ast.Attribute) else ""
 
 
 def _chosen(models: Sequence[ast.Call], flow: DataFlow) -> Sequence[ast.Call]:
@@ -88,14 +86,14 @@ class DataFlow:
                     self._assigned(target, node.value)
             elif isinstance(node, ast.AnnAssign) and node.value is not None:
                 self._assigned(node.target, node.value)
-        names = {last_name(call.func) for call in self.calls}
+        names = {last_part(call.func) for call in self.calls}
         names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
         self.rewards = any(_REWARD.fullmatch(name) for name in names)
 
     def _assigned(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Tuple) and target.elts:
             target = target.elts[0]  # model, tokenizer = FastLanguageModel.from_pretrained(...)
-        name = last_name(target)
+        name = last_part(target)
         if name:
             self.values.setdefault(name, []).append(value)
             while isinstance(value, ast.Call):
@@ -112,15 +110,14 @@ class DataFlow:
         """``id`` of every call whose result reaches a trainer as its model."""
         found: set[int] = set()
         for call in self.calls:
-            name = last_name(call.func)
+            name = last_part(call.func)
             if name.endswith("Trainer") or name in _WRAPPERS:
                 found |= self._handed(call)
         return found
 
     def _handed(self, call: ast.Call) -> set[int]:
-        for keyword in call.keywords:
-            if keyword.arg == "model":
-                return self._reached(keyword.value, set())
+        if (model := keyword(call, "model")) is not None:
+            return self._reached(model, set())
         for each in call.args[:2]:  # the first TRL releases: PPOTrainer(config, model, …)
             found = self._reached(each, set())
             if found:
@@ -133,8 +130,8 @@ class DataFlow:
             return set()
         if isinstance(expr, ast.IfExp):
             return self._reached(expr.body, seen, depth + 1) | self._reached(expr.orelse, seen, depth + 1)
-        if isinstance(expr, ast.Name | ast.Attribute) and last_name(expr):
-            name = last_name(expr)
+        if isinstance(expr, ast.Name | ast.Attribute) and last_part(expr):
+            name = last_part(expr)
             if name in seen:
                 return set()
             seen.add(name)
@@ -148,10 +145,3 @@ class DataFlow:
         if isinstance(expr.func, ast.Attribute) and not _is_load(expr):
             inner.append(expr.func.value)  # model.to("cuda")
         return found.union(*(self._reached(each, seen, depth + 1) for each in inner))
-
-
-def last_name(expr: ast.expr) -> str:
-    """The last part of a variable's name (``self.model`` → ``model``); empty for anything else."""
-    if isinstance(expr, ast.Attribute):
-        return expr.attr
-    return expr.id if isinstance(expr, ast.Name) else ""

@@ -22,6 +22,7 @@ from trainmedic.kb.model.evidence import Call
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import CAST, Origin, Scalar, Value
 from trainmedic.kb.parse.code import flaws
+from trainmedic.kb.parse.code.program import dotted, last_part
 from trainmedic.kb.parse.readers import casts, loads
 from trainmedic.kb.parse.readers.literal import Scanner
 from trainmedic.kb.parse.readers.nodes import (
@@ -184,7 +185,7 @@ class _Program:
         flattener = Flattener(piece, Origin.PYTHON)
         nodes = [node for node in self.nodes if isinstance(node, ast.Call) and (node.args or node.keywords)]
         for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset))[:_MOST_CALLS]:
-            name = _dotted_name(node.func)
+            name = dotted(node.func, of_value=True)
             if not name or (name == "_" and self.fragment):
                 continue
             pairs = [
@@ -211,7 +212,7 @@ class _Program:
 
     def _called(self, call: ast.Call) -> str | None:
         """The scope of a call whose arguments are configuration, or None."""
-        name = loads.last_name(call.func)
+        name = last_part(call.func)
         if name == "_" and self.fragment:
             return ""
         if name in _IGNORED or name in ("dict", "add_argument"):
@@ -242,7 +243,7 @@ class _Program:
     def _type(self, value: ast.expr) -> Node:
         """A class, in the configuration files that name classes instead of calling them, is its name."""
         held = self._held(value) if self.configuration else None
-        name = _dotted_name(held) if isinstance(held, ast.Name | ast.Attribute) else ""
+        name = dotted(held, of_value=True)
         name = name or (value.id if self.configuration and isinstance(value, ast.Name) else "")
         return leaf(self.text, self.start(value), self.end(value), name) if name else self.node(value)
 
@@ -369,7 +370,7 @@ class _Program:
         elif isinstance(expr, ast.BinOp):
             return self._arithmetic(expr, depth)
         elif isinstance(expr, ast.Attribute):
-            return _dotted(expr)
+            return _constant(expr)
         elif isinstance(expr, ast.Name) and (assigned := self.names.get(expr.id)) is not None:
             return self._fixed(assigned, depth + 1)
         return False, None
@@ -407,25 +408,12 @@ class _Program:
         return self.starts[line - 1] + column - self.shift
 
 
-def _dotted_name(expr: ast.expr) -> str:
-    """``trl.SFTConfig``; what is called on a value counts by its own name (``get_model().train`` → ``train``)."""
-    if isinstance(expr, ast.Name):
-        return expr.id
-    if not isinstance(expr, ast.Attribute):
-        return ""
-    owner = _dotted_name(expr.value)
-    return f"{owner}.{expr.attr}" if owner else expr.attr
-
-
-def _dotted(expr: ast.Attribute) -> tuple[bool, Value]:
-    parts: list[str] = []
-    node: ast.expr = expr
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name) or not (node.id in _MODULES or node.id[:1].isupper()):
-        return False, None  # model_args.name: a value that only running the program would tell
-    return True, ".".join([node.id, *reversed(parts)])
+def _constant(expr: ast.Attribute) -> tuple[bool, Value]:
+    name = dotted(expr)
+    owner = name.partition(".")[0]
+    if owner in _MODULES or owner[:1].isupper():
+        return True, name
+    return False, None  # model_args.name: a value that only running the program would tell
 
 
 def _dict_scope(name: str, node: Node | None) -> str:

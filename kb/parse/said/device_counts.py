@@ -13,6 +13,7 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import RunConfig, Setting, VersionFact
 from trainmedic.kb.parse.said.clauses import located
+from trainmedic.kb.parse.said.settings import as_setting
 from trainmedic.kb.parse.source import Piece
 
 _NAME = (
@@ -112,7 +113,7 @@ def settings(counts: Sequence[DeviceCount], run: RunConfig) -> Mapping[str, Sett
     if framework not in _SHARING and (run.stage is None or run.stage.value != "rl"):
         said["num_processes"] = [count for count in counts if count.processes]
     agreed = {
-        name: _setting(name, found[0])
+        name: as_setting(name, _value(name, found[0]), found[0].span)
         for name, found in said.items()
         if len({_value(name, count) for count in found}) == 1
     }
@@ -121,11 +122,6 @@ def settings(counts: Sequence[DeviceCount], run: RunConfig) -> Mapping[str, Sett
 
 def _value(name: str, count: DeviceCount) -> int | None:
     return count.nodes if name == "num_nodes" else count.processes
-
-
-def _setting(name: str, count: DeviceCount) -> Setting:
-    source = f"said: {' '.join(count.span.text.split())}"
-    return Setting(name=name, value=_value(name, count), option=None, source=source, key=name, span=count.span)
 
 
 def _number(text: str | None) -> int | None:

@@ -18,6 +18,7 @@ from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.language import lowered
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Remedy, Signal
+from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
 from trainmedic.kb.parse.logs.messages import EXCEPTIONS, MESSAGES, Message, find
@@ -49,10 +50,11 @@ def read(piece: Piece) -> ProseFacts:
         piece = piece.cut(0, MAX_CHARACTERS)
     versions, known_good = _versions(piece)
     card = device_counts.card(piece)
+    slower = slowdowns.read(piece)
     return ProseFacts(
         versions=versions if card is None else (*versions, card),
         known_good=known_good,
-        signals=(*_signals(piece), *_slowdown(piece)),
+        signals=(*_signals(piece), *(() if slower is None else (_signal("throughput_drop", slower),))),
         remedies=remedies.read(piece),
         devices=device_counts.read(piece),
         settings=settings.read(piece),
@@ -270,7 +272,7 @@ def _signals(piece: Piece) -> tuple[Signal, ...]:
     for kind, start, end in sorted(
         [*_stated(piece.text), *_not_finite(piece.text), *_quoted(piece.text)], key=lambda f: (f[1], f[2], f[0])
     ):
-        signals.setdefault(kind, _signal(piece, kind, start, end))
+        signals.setdefault(kind, _signal(kind, piece.span(start, end)))
     if "loss_zero" in signals and "grad_norm_nan" in signals:
         one = signals["grad_norm_nan"]
         signals["loss_zero_grad_norm_nan"] = Signal(
@@ -279,14 +281,7 @@ def _signals(piece: Piece) -> tuple[Signal, ...]:
     return tuple(signals.values())
 
 
-def _slowdown(piece: Piece) -> Iterator[Signal]:
-    if (span := slowdowns.read(piece)) is not None:
-        detail = f"stated: {' '.join(span.text.split())}"
-        yield Signal(kind="throughput_drop", span=span, stated=True, detail=detail)
-
-
-def _signal(piece: Piece, kind: str, start: int, end: int) -> Signal:
-    span = piece.span(start, end)
+def _signal(kind: str, span: Span) -> Signal:
     return Signal(kind=kind, span=span, stated=True, detail=f"stated: {' '.join(span.text.split())[:120]}")
 
 

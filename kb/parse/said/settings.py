@@ -148,12 +148,14 @@ def in_effect(stated: Sequence[Stated], run: RunConfig) -> Mapping[str, Setting]
     for one in stated:
         name = _in_framework(framework, one, algorithm)
         if name is not None and name not in run.settings:
-            source = f"said: {' '.join(one.span.text.split())}"
-            said.setdefault(
-                name,
-                Setting(name=name, value=one.value, option=None, source=source, key=one.key or name, span=one.span),
-            )
+            said.setdefault(name, as_setting(name, one.value, one.span, one.key))
     return {**run.settings, **said}
+
+
+def as_setting(name: str, value: Value, span: Span, key: str = "") -> Setting:
+    """A setting that the words at ``span`` state."""
+    source = f"said: {' '.join(span.text.split())}"
+    return Setting(name=name, value=value, option=None, source=source, key=key or name, span=span)
 
 
 def _in_framework(framework: str | None, one: Stated, algorithm: str | None) -> str | None:
@@ -254,12 +256,12 @@ def _valued(
                 before, start = role.target, match.end
     for more in _ONCE_MORE.finditer(text, start, end) if before else ():
         own = any(abs(match.end - more.start()) <= _NAME_REACH and match.start >= start for match, _ in inside)
-        if not own and (again := _number(_spec(before), more["number"])):
+        if not own and (again := _number(specs().get(before), more["number"])):
             yield _Mention(before, again, *more.span(), changed=True)
 
 
 def _with_value(text: str, match: Match, role: _Role) -> _Mention | None:
-    spec = _spec(role.target)
+    spec = specs().get(role.target)
     key = match.text if role.kind == "option" or "_" in match.text else ""
     if text[match.start - 1 : match.start] in ("'", '"') and text[match.end : match.end + 1] in ("'", '"'):
         return None  # of a logged row
@@ -305,7 +307,7 @@ def _turned(text: str, clauses: Sequence[Clause], inside: Sequence[tuple[Match, 
     """Switches with what turns them: a word behind, the nearest one before, or a list in which each stands alone."""
     last: bool | None = None
     for match, role in inside:
-        spec = _spec(role.target)
+        spec = specs().get(role.target)
         if not (role.kind == "switches" or (role.kind == "option" and spec is not None and spec.kind == "flag")):
             continue
         state, end = _state(text, clause_at(clauses, match.start), match, last)
@@ -369,11 +371,6 @@ def _is_whole(text: str, match: Match) -> bool:
         or after[:1] in ("_", "/", "\\")
         or (after[:1] in (".", "-") and after[1:].isalnum() and after[1:].isascii())
     )
-
-
-@cache
-def _spec(name: str) -> Spec | None:
-    return specs().get(name)
 
 
 @cache
