@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from statistics import median
 from typing import Any
 
 from trainmedic.kb.lazy import regex
@@ -160,6 +159,8 @@ def _lines(pixels: Any, boxes: Sequence[_Stretch]) -> Iterator[_Stretch]:
 
 def _laid_out(stretches: Sequence[_Stretch]) -> str:
     """The stretches as lines, with blanks for indentation and for the columns of tables."""
+    from statistics import median  # takes longer to load than the rest of this package
+
     if not stretches:
         return ""
     width = median((each.right - each.left) / max(1, _columns(each.text)) for each in stretches) or 1.0
