@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from trainmedic.ingest.read.files import DAMAGED
+from trainmedic.kb.archives import damage
 from trainmedic.kb.confined import Confined, Exceeded
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _check_archive(data: bytes) -> None:
                 # Without the zero bytes, UTF-16 reads like ASCII.
                 if is_xml and any(mark in content.replace(b"\0", b"") for mark in (b"<!DOCTYPE", b"<!ENTITY")):
                     raise ValueError(f"declares entities ({member.filename})")
-    except (*DAMAGED, OSError) as error:
+    except damage() as error:
         raise ValueError(f"cannot be unpacked: {error}") from error
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from trainmedic.ingest.items import Failure
+from trainmedic.kb.archives import damage
 
 MAX_ARCHIVE = 10_000
 """Members of an archive that are read."""
@@ -21,8 +21,6 @@ MAX_NESTED = 512 * 1024 * 1024
 """Bytes of an archive inside an archive."""
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of a line: an issue with all that was said about it has some."""
-DAMAGED = (RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError, ValueError)
-"""What unpacking raises if the archive is damaged, encrypted or packed in an unknown way."""
 # GB18030 decodes nearly anything, so it comes last.
 ENCODINGS = ("utf-8-sig", "gb18030")
 
@@ -82,7 +80,9 @@ class File:
         try:
             with self.open() as stream:
                 yield stream
-        except DAMAGED as error:
+        except OSError:
+            raise
+        except damage() as error:
             raise OSError(f"cannot be unpacked ({error})") from error
 
     def _unreadable(self, error: OSError) -> Failure:
@@ -147,7 +147,7 @@ def _archive(file: Path | io.BytesIO, origin: str, *, nested: bool) -> Iterator[
     try:
         archive = zipfile.ZipFile(file)
         members = sorted((item for item in archive.infolist() if not item.is_dir()), key=lambda item: item.filename)
-    except (zipfile.BadZipFile, OSError) as error:
+    except damage() as error:
         yield Failure(origin=origin, reason=f"no zip archive ({error})")
         return
     if len(members) > MAX_ARCHIVE:

@@ -78,7 +78,8 @@ def _shown(evidence: Evidence) -> Iterator[tuple[str | None, int, str]]:
     for source in evidence.sources:
         taken = [(region.start_line, region.end_line) for region in regions if region.source == source.name]
         for line, text in _lines(source.text):
-            if not text.lstrip().startswith("#") and not any(start <= line <= end for start, end in taken):
+            bare = text.lstrip()
+            if bare and not bare.startswith("#") and not any(start <= line <= end for start, end in taken):
                 yield source.name, line, text
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.frameworks.canonical import keys_of
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.memory.estimate import NOTHING, Estimate, Plan, Range, estimate, exactly
 from trainmedic.kb.memory.plan import DEEPSPEED, habits, is_on, number_of, value_of
 from trainmedic.kb.model.report import Safety
@@ -17,7 +17,7 @@ MARGIN = 0.08
 """Of the card, what a change must leave free."""
 _LITTLE = 0.97
 """A change that leaves more than this of what is needed is not worth making."""
-_STAGE = re.compile(r"(z(?:ero)?[_-]?)([0-2])(?!\d)")
+_STAGE = regex(r"(z(?:ero)?[_-]?)([0-2])(?!\d)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

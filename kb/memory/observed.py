@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.memory.estimate import GIB
 from trainmedic.kb.model.evidence import Evidence
-from trainmedic.kb.model.place import Source, Span
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.parse.source import Piece
 
 _UNITS = {"K": 1024, "M": 1024**2, "G": GIB, "T": 1024 * GIB}
 _AMOUNT = r"([0-9.]{1,12} ?(?:[KMGT]i?B|bytes))"
@@ -99,9 +100,9 @@ class Site:
 def failures(evidence: Evidence) -> Iterator[Failure]:
     """Every failed allocation of an accelerator that is told with its size, in order, each message once."""
     seen: set[tuple[float, float | None]] = set()
-    for source in evidence.sources:
-        for match in _TRIED.finditer(source.text) if "ried to allocate" in source.text else ():
-            failure = _failure(source, match)
+    for piece in _pieces(evidence, "ried to allocate"):
+        for match in _TRIED.finditer(piece.text):
+            failure = _failure(piece, match)
             key = (failure.tried, failure.allocated)
             if key not in seen and len(seen) < _MOST and (failure.capacity or failure.allocated):
                 seen.add(key)
@@ -109,19 +110,17 @@ def failures(evidence: Evidence) -> Iterator[Failure]:
 
 
 def cards(evidence: Evidence) -> Iterator[Card]:
-    for source in evidence.sources:
-        if "MiB" not in source.text:
-            continue
-        for match in _ROW.finditer(source.text):
-            yield Card(span=_span(source, *match.span()), used=_mib(match["used"]), total=_mib(match["total"]))
-        for header in _CSV.finditer(source.text) if "memory.used" in source.text else ():
-            yield from _listed(source, header)
+    for piece in _pieces(evidence, "MiB"):
+        for match in _ROW.finditer(piece.text):
+            yield Card(span=piece.span(*match.span()), used=_mib(match["used"]), total=_mib(match["total"]))
+        for header in _CSV.finditer(piece.text) if "memory.used" in piece.text else ():
+            yield from _listed(piece, header)
 
 
 def sites(evidence: Evidence) -> Iterator[Site]:
-    for source in evidence.sources:
-        for match in _SNAPSHOT.finditer(source.text) if source.text.startswith(TITLE) else ():
-            yield Site(span=_span(source, *match.span()), size=_bytes(match[1]), where=match["site"])
+    for piece in _pieces(evidence, TITLE):
+        for match in _SNAPSHOT.finditer(piece.text) if piece.text.startswith(TITLE) else ():
+            yield Site(span=piece.span(*match.span()), size=_bytes(match[1]), where=match["site"])
 
 
 def shown(size: float) -> str:
@@ -129,8 +128,13 @@ def shown(size: float) -> str:
     return f"{size / GIB:.3g} GiB" if size >= GIB else f"{size / 1024**2:.0f} MiB"
 
 
-def _failure(source: Source, match: re.Match[str]) -> Failure:
-    text = source.text[match.start() : match.start() + _LONGEST]
+def _pieces(evidence: Evidence, mark: str) -> Iterator[Piece]:
+    """The texts in which a mark stands."""
+    return (Piece(source=each.name, text=each.text) for each in evidence.sources if mark in each.text)
+
+
+def _failure(piece: Piece, match: re.Match[str]) -> Failure:
+    text = piece.text[match.start() : match.start() + _LONGEST]
     following = _TRIED.search(text, match.end() - match.start())
     text = " ".join(text[: following.start() if following is not None else None].split())
     parts: dict[str, float] = {}
@@ -145,24 +149,24 @@ def _failure(source: Source, match: re.Match[str]) -> Failure:
         held.remove(in_use)
     if reserved is not None and allocated is not None:
         parts["idle"] = max(0.0, reserved - allocated)
-    end = source.text.find("\n", match.start())
-    span = _span(source, match.start(), end if end >= 0 else len(source.text))
+    end = piece.text.find("\n", match.start())
+    span = piece.span(match.start(), end if end >= 0 else len(piece.text))
     return Failure(span=span, tried=_bytes(match[1]), others=sum(held), **{**parts, "in_use": in_use})
 
 
-def _listed(source: Source, header: re.Match[str]) -> Iterator[Card]:
+def _listed(piece: Piece, header: re.Match[str]) -> Iterator[Card]:
     """The rows below a header of ``nvidia-smi --query-gpu=… --format=csv``."""
     columns = [column.split("[")[0].strip() for column in header[0].split(",")]
     used, total = columns.index("memory.used"), columns.index("memory.total")
     at = header.end() + 1
-    while at < len(source.text):
-        end = source.text.find("\n", at)
-        end = end if end >= 0 else len(source.text)
-        cells = source.text[at:end].split(",")
+    while at < len(piece.text):
+        end = piece.text.find("\n", at)
+        end = end if end >= 0 else len(piece.text)
+        cells = piece.text[at:end].split(",")
         sizes = [_MIB.search(cell) for cell in cells] if len(cells) == len(columns) else []
         if not sizes or (held := sizes[used]) is None or (whole := sizes[total]) is None:
             return
-        yield Card(span=_span(source, at, end), used=_mib(held[1]), total=_mib(whole[1]))
+        yield Card(span=piece.span(at, end), used=_mib(held[1]), total=_mib(whole[1]))
         at = end + 1
 
 
@@ -173,16 +177,3 @@ def _bytes(amount: str) -> float:
 
 def _mib(number: str) -> float:
     return float(number) * 1024**2
-
-
-def _span(source: Source, start: int, end: int) -> Span:
-    before = source.text.rfind("\n", 0, start) + 1
-    line = source.text.count("\n", 0, start) + 1
-    return Span(
-        attachment=source.name,
-        line=line,
-        column=start - before + 1,
-        end_line=line,
-        end_column=end - before + 1,
-        text=source.text[start:end],
-    )

@@ -6,14 +6,14 @@ import gzip
 import io
 import stat
 import tarfile
-import zlib
 from collections.abc import Callable, Collection, Mapping
 from email import message_from_bytes
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 
+from trainmedic.kb.archives import damage
 from trainmedic.kb.errors import InvalidRequest, SourceError
 from trainmedic.kb.sources.selection import (
     LARGEST,
@@ -36,7 +36,6 @@ _LARGEST_DIRECTORY = 400 * _MOST_MEMBERS
 _END_OF_ZIP = 22 + 65_535
 _LARGEST_HEADER = 4 * MEBIBYTE
 _HEADER = "/PKG-INFO"
-_DAMAGED = (BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError)
 
 
 def archive_tree(path: Path, released: str | None = None) -> SourceTree:
@@ -46,7 +45,7 @@ def archive_tree(path: Path, released: str | None = None) -> SourceTree:
         raise SourceError(f"{path.name} is over {LARGEST_ARCHIVE // MEBIBYTE} MiB", hint="install it and read that")
     try:
         contents = _wheel(path) if is_wheel else _sdist(path)
-    except _DAMAGED as error:
+    except damage() as error:
         raise SourceError(f"{path.name} is damaged ({error})", hint="get it again") from error
     if not contents:
         raise SourceError(f"{path.name} has no Python code", hint="name another release of it, or its checkout")
@@ -58,7 +57,7 @@ def archive_requirements(path: Path) -> tuple[str, ...]:
     _, _, is_wheel = file_release(path.name)
     try:
         header = _wheel_header(path) if is_wheel else _sdist_header(path)
-    except _DAMAGED as error:
+    except damage() as error:
         raise SourceError(f"{path.name} is damaged ({error})", hint="get it again") from error
     return tuple(map(str, message_from_bytes(header).get_all("Requires-Dist", ())))
 

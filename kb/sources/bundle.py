@@ -4,12 +4,12 @@ that its lists state, and its lists are checked like names in an archive."""
 from __future__ import annotations
 
 import hashlib
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from zipfile import ZIP_STORED, BadZipFile, ZipFile
+from zipfile import ZIP_STORED, ZipFile
 
+from trainmedic.kb.archives import damage
 from trainmedic.kb.errors import InvalidRequest, NotFound, SourceError, TrainmedicError
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.sources.selection import LARGEST, MOST_BYTES, MOST_FILES, canonical, checked_name, parsed
@@ -28,17 +28,6 @@ from trainmedic.kb.sources.tree import tree_digest
 _LARGEST_LIST = 8 * 1024 * 1024
 _MOST_RELEASES = 5_000
 _DIGEST = regex(r"[0-9a-f]{32}|[0-9a-f]{64}")
-_DAMAGED = (
-    BadZipFile,
-    zlib.error,
-    OSError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    NotImplementedError,
-    RuntimeError,
-)
 _AGAIN = "copy it again, or export it again: trainmedic kb sources export"
 
 
@@ -66,6 +55,7 @@ def import_bundle(store: Store, source: Path) -> int:
     """Store the releases of a bundle; how many there are. Raises `InvalidRequest` and `SourceError`."""
     if not source.is_file():
         raise InvalidRequest(f"{source} is not a file", hint="name what trainmedic kb sources export wrote")
+    damaged: tuple[type[Exception], ...] = (*damage(), TypeError, AttributeError)
     try:
         with ZipFile(source) as archive:
             names = sorted(name for name in archive.namelist() if name.endswith(".list"))
@@ -75,7 +65,7 @@ def import_bundle(store: Store, source: Path) -> int:
                 _import(store, archive, name)
     except TrainmedicError:
         raise
-    except _DAMAGED as error:
+    except damaged as error:
         raise SourceError(f"{source} is no bundle, or damaged ({error})", hint=_AGAIN) from error
     return len(names)
 

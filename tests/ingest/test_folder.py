@@ -162,6 +162,20 @@ def test_a_member_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
     assert "larger than 5 MiB" in failure.reason
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_member_is_named_and_the_next_one_is_read(tmp_path: Path, method: int) -> None:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", method) as packed:
+        packed.writestr("a.md", b"# One\n" + bytes(range(32, 127)) * 50)
+        packed.writestr("b.md", b"# Two\ntext")
+    content = bytearray(data.getvalue())
+    content[50:70] = b"\xff" * 20
+    failure, page = written(tmp_path, "x.zip", bytes(content))
+    assert isinstance(failure, Failure)
+    assert (failure.origin, bool(failure.reason)) == ("x.zip/a.md", True)
+    assert isinstance(page, Raw)
+
+
 def test_a_saved_issue_keeps_its_comments_and_its_address(tmp_path: Path) -> None:
     (raw,) = written(tmp_path, "issue.html", GITHUB)
     assert isinstance(raw, Raw)

@@ -161,3 +161,15 @@ def test_no_more_is_read_from_all_pictures_of_a_message_than_from_one(monkeypatc
 def test_a_rendered_traceback_is_read(dark: bool) -> None:
     pytest.importorskip("rapidocr")
     assert right(TRACE, pictures.read(rendered(TRACE, dark=dark)).text) > 0.97
+
+
+@every_case("form", ["PNG", "JPEG", "GIF", "BMP", "WEBP"])
+def test_a_picture_is_told_by_its_beginning(form: str) -> None:
+    buffer = io.BytesIO()
+    Image.new("RGB", (4, 4)).save(buffer, form)
+    assert pictures.is_picture(buffer.getvalue())
+
+
+@every_case("line", ["BM25 index built", "RIFF chunks read: 12", "GIF8 frames"])
+def test_a_text_that_begins_with_the_letters_of_a_picture_is_none(line: str) -> None:
+    assert not pictures.is_picture(line.encode())

@@ -32,7 +32,6 @@ from trainmedic.kb.parse.readers.nodes import (
 from trainmedic.kb.parse.source import Piece, Reading, numbered
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_UNREADABLE = regex("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _WIDE_COLON = regex(r"^(?P<key>[ \t]*(?:-[ \t]+)?[\w.\-/]+)[ \t]*：[ \t]*", re.MULTILINE)
 _WIDE_QUOTED = regex(r"(?<=: )[“”](?P<text>[^“”\"\n]*)[“”](?=[ \t]*(?:#.*)?$)", re.MULTILINE)
 _WIDE_LIST = regex(r"(?<=: )\[[^\]\n]*，[^\]\n]*\]")
@@ -93,7 +92,7 @@ def _tagged(tag: str, text: str) -> Scalar:
 def _prepared(text: str) -> tuple[str, list[int], list[Flaw]]:
     """The text with common slips repaired, the offsets (in the new text) of inserted blanks, and flaws."""
     flaws: list[Flaw] = []
-    text = _UNREADABLE.sub("\ufffd", text)
+    text = yaml.reader.Reader.NON_PRINTABLE.sub("\ufffd", text).replace("\ufeff", "\ufffd")
     if "\t" in text and (tabs := _TABS.search(text)):
         flaws.append(("yaml_error", "a tab in the indentation: YAML refuses it; read as a blank", *tabs.span()))
         text = _TABS.sub(lambda match: match[0].replace("\t", " "), text)

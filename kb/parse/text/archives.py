@@ -7,16 +7,13 @@ are not followed.
 from __future__ import annotations
 
 import io
-import tarfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from lzma import LZMAError
 from typing import IO
-from zipfile import BadZipFile, ZipFile
 
+from trainmedic.kb.archives import damage
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.evidence import InputReceipt, Problem
 from trainmedic.kb.model.place import Attachment
@@ -36,10 +33,6 @@ _OFFICE = (b"[Content_Types].xml", b"mimetype", b"META-INF/")
 _LEFT_ALONE = ("__MACOSX/", ".DS_Store", ".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".gguf", ".npz", ".parquet")
 """Leftovers of file managers; weights, optimizer states and data."""
 _HARMLESS = str.maketrans("`<>[]", "'‹›()")
-_DAMAGED = (
-    *(BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError, OSError, ValueError, NotImplementedError),
-    *(RuntimeError, KeyError, IndexError),  # an encrypted zip, and what hostile headers lead to
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +74,7 @@ def open_archive(name: str, content: bytes, most: int) -> Contents:
                 names[path] += 1
                 again = f" ({names[path]})" if names[path] > 1 else ""
                 files.append(Attachment(name=f"{name}/{path}{again}", content=read, left_out=left_out))
-    except _DAMAGED as error:
+    except damage() as error:
         message = f"{name} could not be read further: {str(error)[:80] or type(error).__name__}"
         problems.append(Problem(code="archive", message=message))
     receipt = InputReceipt(
@@ -113,6 +106,8 @@ class _Metered:
 
 
 def _zip(content: bytes) -> Iterator[tuple[str, IO[bytes] | None]]:
+    from zipfile import ZipFile  # takes its time to load, and few inputs are archives
+
     end = content.rfind(_END_OF_ZIP)
     if end >= 0 and int.from_bytes(content[end + 12 : end + 16], "little") > LARGEST_DIRECTORY:
         raise ValueError("its directory is huge")
@@ -129,6 +124,8 @@ def _zip(content: bytes) -> Iterator[tuple[str, IO[bytes] | None]]:
 
 
 def _tar(content: bytes) -> Iterator[tuple[str, IO[bytes] | None]]:
+    import tarfile
+
     whole = (content[at : at + _PIECE] for at in range(0, len(content), _PIECE))
     source = unpacked(content) if kind_of(content) else whole
     with tarfile.open(fileobj=_Stream(source), mode="r|") as archive:

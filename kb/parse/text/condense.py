@@ -281,15 +281,15 @@ class _Pass:
     def _join(self) -> None:
         """Make stretches longer by joining pairs, until their rows fit."""
         most = self._room.between * _SHARE
-        while _size(self._stretches) > most and len(self._stretches) > 1:
+        while sum(_size(stretch.lines) for stretch in self._stretches) > most and len(self._stretches) > 1:
             for earlier, later in zip(self._stretches[::2], self._stretches[1::2], strict=False):
                 earlier.join(later)
             del self._stretches[1::2]
             self._joined *= 2
 
 
-def _size(stretches: Iterable[_Stretch]) -> int:
-    return sum(len(line) + 1 for stretch in stretches for line in stretch.lines.values())
+def _size(lines: Lines) -> int:
+    return sum(map(len, lines.values())) + len(lines)
 
 
 class _Block:
@@ -338,27 +338,28 @@ class _Candidates:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._groups: list[tuple[int, int, Lines]] = []
+        self._groups: list[tuple[int, int, int, Lines]] = []
         self._size = 0
 
     def add(self, count: int, lines: Lines) -> None:
         """``lines`` around one that is number ``count`` of its like."""
-        self._groups.append((count, next(iter(lines), 0), lines))
-        self._size += sum(map(len, lines.values())) + len(lines)
+        size = _size(lines)
+        self._groups.append((count, next(iter(lines), 0), size, lines))
+        self._size += size
         if self._size > 2 * self._most or len(self._groups) > 2 * _MOST_GROUPS:
             self._shrink()
 
     @property
     def lines(self) -> Lines:
         self._shrink()
-        return {number: line for _, _, lines in self._groups for number, line in lines.items()}
+        return {number: line for *_, lines in self._groups for number, line in lines.items()}
 
     def _shrink(self) -> None:
         self._groups.sort(key=lambda group: group[:2])
-        sizes = accumulate(sum(map(len, lines.values())) + len(lines) for _, _, lines in self._groups)
+        sizes = accumulate(size for _, _, size, _ in self._groups)
         self._groups = [group for group, size in zip(self._groups, sizes, strict=True) if size <= self._most]
         del self._groups[_MOST_GROUPS:]
-        self._size = sum(sum(map(len, lines.values())) + len(lines) for _, _, lines in self._groups)
+        self._size = sum(size for _, _, size, _ in self._groups)
 
 
 def _speaking_of_failures(lines: Sequence[bytes]) -> set[int]:

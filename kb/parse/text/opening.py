@@ -49,13 +49,16 @@ def opened(name: str, content: bytes, left_out: int, writing: int) -> Opened:
     kind, can_be_read = foreign_kind(content)
     if not can_be_read:
         message = f"{name} is a {kind} and was not read; paste its text, or: pip install 'trainmedic[pictures]'"
-        return Opened(content=b"", problems=(Problem(code=kind, message=message),), unread=kind)
+        return _unread(kind, message)
     if kind == "archive":
-        message = f"{name} is an archive within another and was not read"
-        return Opened(content=b"", problems=(Problem(code=kind, message=message),), unread=kind)
+        return _unread(kind, f"{name} is an archive within another and was not read")
     if kind:
         return _picture(name, content, writing) if kind == "picture" else _pdf(name, content)
     return _unpacked(name, content, left_out)
+
+
+def _unread(kind: str, message: str, *, code: str = "") -> Opened:
+    return Opened(content=b"", problems=(Problem(code=code or kind, message=message),), unread=kind)
 
 
 def _picture(name: str, content: bytes, most: int) -> Opened:
@@ -64,8 +67,7 @@ def _picture(name: str, content: bytes, most: int) -> Opened:
             raise ValueError("too much was to be read from others")
         shown = pictures.read(content, most)
     except ValueError as error:
-        message = f"{name} is a picture that cannot be read: {error}"
-        return Opened(content=b"", problems=(Problem(code="picture", message=message),), unread="picture")
+        return _unread("picture", f"{name} is a picture that cannot be read: {error}")
     problems = tuple[Problem, ...]()
     if shown.left:
         message = f"{name} was not read as a whole: {shown.left} of its lines are too many"
@@ -107,13 +109,12 @@ def _unpacked(name: str, content: bytes, left_out: int) -> Opened:
             problems.append(Problem(code="truncated", message=f"{name} is damaged, cut off or too long to be unpacked"))
     elif kind := compressed.kind_of(content):
         message = f"{name} is compressed by {kind} and was not read: pip install 'trainmedic[zstd]' reads such files"
-        return Opened(content=b"", problems=(Problem(code="compressed", message=message),), unread="binary")
+        return _unread("binary", message, code="compressed")
     if content.startswith(_PICKLE):
         try:
             told, what = _of_pickle(content)
         except pickles.PickleRefusedError as error:
-            message = f"{name} is a pickle and was not read: {error}"
-            return Opened(content=b"", problems=(Problem(code="binary", message=message),), unread="binary")
+            return _unread("binary", f"{name} is a pickle and was not read: {error}")
         notes.append(f"{what}, read without unpickling")
         return Opened(content=told, notes=tuple(notes), problems=tuple(problems), left_out=left_out)
     history = event_files.read(content)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from statistics import median
 from typing import Any
 
 from trainmedic.kb.lazy import regex
@@ -32,7 +31,7 @@ FRAME = 0.8
 """Share of all lines in which a column has ink that is no writing, but the edge of a window."""
 GAP = 4
 """Heights of a line between two parts of it that are read for themselves."""
-_MAGIC = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"BM")
+_MAGIC = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")
 _NEEDED = ("rapidocr", "onnxruntime", "PIL")
 # What the reader guesses wrong, and no run writes: marks of full width between characters that are not, "le-05", and a
@@ -66,7 +65,9 @@ class _Stretch:
 
 
 def is_picture(content: bytes) -> bool:
-    return content.startswith(_MAGIC) or (content[:4] == b"RIFF" and content[8:12] == b"WEBP")
+    webp = content[:4] == b"RIFF" and content[8:12] == b"WEBP"
+    bitmap = content[:2] == b"BM" and content[6:10] == bytes(4)  # a text may begin with the letters
+    return webp or bitmap or content.startswith(_MAGIC)
 
 
 def readable() -> bool:
@@ -160,6 +161,8 @@ def _lines(pixels: Any, boxes: Sequence[_Stretch]) -> Iterator[_Stretch]:
 
 def _laid_out(stretches: Sequence[_Stretch]) -> str:
     """The stretches as lines, with blanks for indentation and for the columns of tables."""
+    from statistics import median  # takes longer to load than the rest of this package
+
     if not stretches:
         return ""
     width = median((each.right - each.left) / max(1, _columns(each.text)) for each in stretches) or 1.0
