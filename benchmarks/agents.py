@@ -31,12 +31,11 @@ from statistics import mean
 from typing import Annotated, Any, Literal, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
-from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.diagnosis.prompt import data_mark, delimited
-from trainmedic.service.diagnosis.tool_forms import problems
+from trainmedic.service.diagnosis.tool_forms import described, problems
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.chat import ChatModel, Completion, Message, ModelError, ModelOptions
 from trainmedic.service.settings import Settings
@@ -161,8 +160,7 @@ class Run:
 
     async def _called(self, conversation: Talk, names: Sequence[str]) -> Turn:
         """The turn of a model that calls tools."""
-        functions = [convert_to_openai_tool(FORMS[name])["function"] | {"name": name} for name in names]
-        tools = [{"type": "function", "function": each} for each in functions]
+        tools = described({name: FORMS[name] for name in names})
         stream = self.model.stream(conversation, max_tokens=MAX_TOKENS, tools=tools, tool_choice="required")
         async with aclosing(stream) as pieces:
             (turn,) = [piece async for piece in pieces if isinstance(piece, Completion)]

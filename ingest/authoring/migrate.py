@@ -15,7 +15,8 @@ from pathlib import Path
 
 from trainmedic.ingest.authoring.restated import Restated, left
 from trainmedic.kb.model.page import Page
-from trainmedic.kb.pages.case import HEADINGS
+from trainmedic.kb.pages.case import HEADINGS, is_cause
+from trainmedic.kb.pages.examples import KINDS
 from trainmedic.kb.pages.page import CHECK, Fields, discover, read_page
 from trainmedic.kb.pages.sections import Section, sections
 
@@ -25,7 +26,6 @@ DOCUMENTATION: Mapping[str, tuple[str, ...]] = {
 }
 OWN_SECTIONS = ("confirm", "cause", "fix")
 """What the documentation of a rule without a case is on its page."""
-EXAMPLES = ("Fires", "Silent", "Cannot tell")
 CHECK_FIELDS = (
     *("id", "title", "severity", "stops", "status", "since", "concludes", "symptoms", "applies", "when", "check"),
     *("message", "note", "fix", "sources"),
@@ -39,17 +39,14 @@ FOLDERS = re.compile(r"(?:^|(?<=/))(?:cases|rules)(?=/)")
 
 
 @dataclass(frozen=True, slots=True)
-class Old:
-    """A page in the earlier format: its fields, and their lines as they are written."""
+class Parts:
+    """A page in either format: its fields, their lines as they are written, and what comes after them."""
 
     path: Path
     page: Page
     fields: Fields
-    blocks: Mapping[str, str]
-
-    @property
-    def body(self) -> str:
-        return "\n".join(self.page.text.split("\n")[self.page.body_line - 1 :])
+    blocks: dict[str, str]
+    body: str
 
 
 @dataclass(slots=True)
@@ -79,7 +76,8 @@ def migrate(folder: Path) -> Migration:
     Subfolders ``cases`` and ``rules`` become ``causes``; other pages stay where they are. A page that is there in both
     formats takes over what the earlier one says, and keeps its other checks.
     """
-    pages = [_old(path, name) for path, name in discover(folder) if b"\norigins:" not in path.read_bytes()]
+    contents = ((path, name, path.read_bytes()) for path, name in discover(folder))
+    pages = [_parts(content.decode(), path, name) for path, name, content in contents if is_cause(content)]
     made = Migration()
     rest = [old for old in pages if "severity" not in old.blocks]
     cases = [old for old in rest if "rules" in old.blocks or _new_path(folder, old.path) != old.path]
@@ -110,10 +108,11 @@ def _text_at(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
-def _old(path: Path, name: str) -> Old:
-    page, front = read_page(path.read_text(encoding="utf-8"), name)
-    front_text = "\n".join(page.text.split("\n")[1 : page.body_line - 2]) + "\n"
-    return Old(path, page, Fields(front.mapping()), blocks(front_text))
+def _parts(text: str, path: Path = Path(), name: str = "") -> Parts:
+    page, front = read_page(text, name)
+    lines = page.text.split("\n")
+    written = blocks("\n".join(lines[1 : page.body_line - 2]) + "\n")
+    return Parts(path, page, Fields(front.mapping()), written, "\n".join(lines[page.body_line - 1 :]))
 
 
 def blocks(front: str) -> dict[str, str]:
@@ -130,13 +129,7 @@ def _page(front: Mapping[str, str], body: str) -> str:
     return f"---\n{''.join(front.values())}---\n{body.strip()}\n"
 
 
-def _split(text: str) -> tuple[dict[str, str], str]:
-    page, _ = read_page(text, "")
-    lines = page.text.split("\n")
-    return blocks("\n".join(lines[1 : page.body_line - 2]) + "\n"), "\n".join(lines[page.body_line - 1 :])
-
-
-def _case_text(old: Old, there: str) -> str:
+def _case_text(old: Parts, there: str) -> str:
     """A case without what the new format says by default, and without its rules, which come as checks, or are on the
     page that is ``there`` already."""
     kept = {name: text for name, text in old.blocks.items() if name != "rules"}
@@ -145,13 +138,13 @@ def _case_text(old: Old, there: str) -> str:
     if old.fields.text("kind") == "fault":
         del kept["kind"]
     if there:
-        front, body = _split(there)
-        kept |= {name: front[name] for name in ("detected_by", "checks") if name in front}
-        return _page(kept, f"{old.body.rstrip()}\n{''.join(body.partition(_CHAPTER)[1:])}")
+        page = _parts(there)
+        kept |= {name: page.blocks[name] for name in ("detected_by", "checks") if name in page.blocks}
+        return _page(kept, f"{old.body.rstrip()}\n{''.join(page.body.partition(_CHAPTER)[1:])}")
     return _page(kept, old.body)
 
 
-def _own_page(old: Old, cases: Sequence[str]) -> str:
+def _own_page(old: Parts, cases: Sequence[str]) -> str:
     """The page of a rule that names no case of this folder: what it finds and why that matters is its cause."""
     applies = Fields(old.fields.mapping("applies"))
     front = {name: old.blocks[name] for name in ("id", "title")}
@@ -176,25 +169,23 @@ def _own_page(old: Old, cases: Sequence[str]) -> str:
     return _page(front, "\n".join(body))
 
 
-def documentation(old: Old) -> Mapping[str, tuple[str, ...]]:
+def documentation(old: Parts) -> Mapping[str, tuple[str, ...]]:
     """The texts of a rule's documentation in their order, by language."""
-    found = {(s.chapter, s.heading): s.text for s in sections(old.page, (*DOCUMENTATION, *EXAMPLES))}
+    found = {(s.chapter, s.heading): s.text for s in sections(old.page, (*DOCUMENTATION, *KINDS))}
     texts = {language: tuple(found.get((language, h), "") for h in known) for language, known in DOCUMENTATION.items()}
     return {language: listed for language, listed in texts.items() if any(listed)}
 
 
-def _with_check(text: str, place: Path, old: Old, made: Migration) -> str:
+def _with_check(text: str, place: Path, old: Parts, made: Migration) -> str:
     """The page's text with one more check."""
-    front, body = _split(text)
-    of_page = read_page(text, "")[1]
-    fields = Fields(of_page.mapping())
+    page = _parts(text)
     mine = {name: value for name, value in old.blocks.items() if name in CHECK_FIELDS}
     for name, default in (("status", "stable"), ("concludes", "fault")):
         if old.fields.text(name) == default:
             mine.pop(name, None)
-    if old.fields["title"].both() == fields["title"].either():
+    if old.fields["title"].both() == page.fields["title"].either():
         del mine["title"]
-    if old.fields.texts("symptoms") == fields.texts("signals"):
+    if old.fields.texts("symptoms") == page.fields.texts("signals"):
         mine.pop("symptoms", None)
     elif "symptoms" not in mine:
         mine["symptoms"] = "symptoms: []\n"
@@ -204,35 +195,35 @@ def _with_check(text: str, place: Path, old: Old, made: Migration) -> str:
     if module.is_file():
         made.modules[module] = place.parent / module.name
         mine["check"] = f"check: {module.stem}.check\n"
-    said = _said(text, old)
+    said = _said(page, old)
     if place.stem != old.path.stem:
         kept, dropped = left(documentation(old), said)
         made.dropped += [f"{old.path.stem}\t{sentence}" for sentence in dropped]
         if kept:
             mine["note"] = "note:\n" + "".join(_block(f"  {language}", note) for language, note in kept.items())
     mine.pop("sources", None)
-    if sources := list(_sources(old, fields, said)):
+    if sources := list(_sources(old, page.fields, said)):
         mine["sources"] = "sources:\n" + "".join(f"  - {source}\n" for source in sources)
     listed = "".join(mine[name] for name in CHECK_FIELDS if name in mine)
     indented = "".join(f"    {line}" if line.strip() else line for line in listed.splitlines(keepends=True))
-    first, *others = re.split(r"^(?=  - id: )", front.pop("checks", "checks:\n"), flags=re.M)
+    first, *others = re.split(r"^(?=  - id: )", page.blocks.pop("checks", "checks:\n"), flags=re.M)
     name = old.path.stem
     checks = first + "".join(other for other in others if other.partition("\n")[0] != f"  - id: {name}")
-    whole, *chapters = body.split(_CHAPTER)
+    whole, *chapters = page.body.split(_CHAPTER)
     body = _CHAPTER.join((whole, *(chapter for chapter in chapters if chapter.partition("\n")[0] != name)))
-    front["checks"] = f"{checks}  - {indented[4:]}"
-    return _page(front, f"{body.rstrip()}\n\n{_chapter(old)}")
+    page.blocks["checks"] = f"{checks}  - {indented[4:]}"
+    return _page(page.blocks, f"{body.rstrip()}\n\n{_chapter(old)}")
 
 
-def _said(text: str, old: Old) -> Restated:
+def _said(page: Parts, old: Parts) -> Restated:
     """What the page of the cause says for certain: not what users say; with the check's own texts and condition."""
-    front, body = _split(text.partition(_CHAPTER)[0])
-    certain = "".join(block for name, block in front.items() if name not in UNCERTAIN)
+    body = f"\n{page.body}".partition(_CHAPTER)[0]
+    certain = "".join(block for name, block in page.blocks.items() if name not in UNCERTAIN)
     check = "".join(old.blocks.get(name, "") for name in ("title", "applies", "when", "message", "fix"))
     return Restated((*certain.split("\n"), *body.split("\n"), _KEY.sub("", check)))
 
 
-def _sources(old: Old, of_page: Fields, said: Restated) -> Iterator[str]:
+def _sources(old: Parts, of_page: Fields, said: Restated) -> Iterator[str]:
     """The sources that the page does not have, or has with a note that says less."""
     known = {item.reference().url for item in of_page.items("sources")}
     for item in old.fields.items("sources"):
@@ -250,7 +241,7 @@ def _block(key: str, text: str) -> str:
     return f"{key}: |-\n{lines}"
 
 
-def _condition(old: Old) -> str:
+def _condition(old: Parts) -> str:
     """The condition as it is written; a long one with one term a line."""
     when = old.fields["when"]
     text = " ".join(when.raw.split())
@@ -280,18 +271,17 @@ def _chars(text: str, offset: int) -> int:
     return len(text.encode()[:offset].decode())
 
 
-def _chapter(old: Old) -> str:
+def _chapter(old: Parts) -> str:
     def example(section: Section) -> str:
         return f"### {section.chapter}: {section.heading}\n{section.text}\n"
 
-    found = [s for s in sections(old.page, (*DOCUMENTATION, *EXAMPLES)) if s.chapter in EXAMPLES]
+    found = [s for s in sections(old.page, (*DOCUMENTATION, *KINDS)) if s.chapter in KINDS]
     return "\n".join((f"## {CHECK}{old.path.stem}", *map(example, found)))
 
 
 def _detected(text: str, rule: str) -> str:
-    front, body = _split(text)
-    listed = read_page(text, "")[1].mapping().get("detected_by")
-    rules = dict.fromkeys((*(listed.texts() if listed else ()), rule))
-    checks = front.pop("checks", "")
-    front |= {"detected_by": f"detected_by: [{', '.join(rules)}]\n", "checks": checks}
-    return _page(front, body)
+    page = _parts(text)
+    rules = dict.fromkeys((*page.fields.texts("detected_by"), rule))
+    checks = page.blocks.pop("checks", "")
+    page.blocks.update(detected_by=f"detected_by: [{', '.join(rules)}]\n", checks=checks)
+    return _page(page.blocks, page.body)

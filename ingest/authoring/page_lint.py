@@ -121,9 +121,8 @@ def _of_checks(case: Case) -> Iterator[Complaint]:
     if not case.rules:
         yield "symptoms", "give the words of users, or a check"
     for language in case.languages:
-        for heading, section in HEADINGS[language].items():
-            if section != "symptom" and not case.section(section, language):
-                yield f"{language}/{heading}", "the section is missing or empty"
+        told = {heading: section for heading, section in HEADINGS[language].items() if section != "symptom"}
+        yield from _sections(case, {language: told})
 
 
 def _review(case: Case, today: date | None, profile: Profile) -> Iterator[Complaint]:

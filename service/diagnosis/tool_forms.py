@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -127,11 +128,14 @@ TOOL_SCHEMAS: dict[str, type[_ToolSchema]] = {
     "changes": Changes,
 }
 
-TOOLS: list[dict[str, Any]] = [
-    {"type": "function", "function": {**convert_to_openai_tool(form)["function"], "name": name}}
-    for name, form in TOOL_SCHEMAS.items()
-]
-"""The tools as the OpenAI API describes them."""
+
+def described(forms: Mapping[str, type[BaseModel]]) -> list[dict[str, Any]]:
+    """The tools as the OpenAI API describes them."""
+    functions = ({**convert_to_openai_tool(form)["function"], "name": name} for name, form in forms.items())
+    return [{"type": "function", "function": each} for each in functions]
+
+
+TOOLS = described(TOOL_SCHEMAS)
 
 
 def problems(error: ValidationError) -> str:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import MetaData, create_engine, event
@@ -150,13 +149,6 @@ def parsed_url(url: str) -> URL:
             hint="such as postgresql://user:password@host/name, with an @ of the password as %40",
         ) from None
     return parsed
-
-
-def file_of(url: str) -> Path | None:
-    """The file of a SQLite database; None for another database."""
-    parsed = parsed_url(url)
-    in_file = parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:")
-    return Path(str(parsed.database)) if in_file else None
 
 
 def _switch_to_write_ahead(cursor: Any) -> None:

@@ -43,7 +43,6 @@ HEALTHY = "deepspeed --module openrlhf.cli.train_dpo --pretrain Qwen/Qwen2.5-7B-
 LOGGED = "{'loss': 0.6931, 'grad_norm': 1.2, 'learning_rate': 1e-6, 'epoch': 0.01}\n"
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 RULE = "openrlhf-kto-vanilla-loss-single-class"
-SWIFT_RULE = "swift-rlhf-sequence-parallel-nan"
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,7 @@ LoadPages = Callable[[AppContext], FastAPI]
 """`ui.chat.pages.make_pages`, imported beside the first requests."""
 
 STATIC = "/ui/"
-LOGIN, LOGOUT = "/login", "/logout"
+SIGNING = LOGIN, LOGOUT = "/login", "/logout"
 PAGES = {path_of(language): language for language in LANGUAGES}
 LANGUAGE_COOKIE = "tm_lang"
 LONGEST_QUERY = 8_000
@@ -171,7 +171,7 @@ class Shell:
         state, result = scope.get("state", {}), str(status)
         noted = state.get(NOTED)
         if noted is None:
-            if result not in REFUSALS or (status != 429 and self._signs_in(scope["path"])):
+            if result not in REFUSALS or (status != 429 and scope["path"] in SIGNING):
                 return  # wrong keys are noted where they are found out
             noted = Noted(f"{scope['method']} {route_of(scope['path'])}")
         target = noted.target if status < 400 else ""
@@ -192,7 +192,7 @@ class Shell:
         Raises `Refused`.
         """
         path, headers = scope["path"], dict(scope["headers"])
-        signs_in = self._signs_in(path)
+        signs_in = path in SIGNING
         principal = None if signs_in or path.startswith(STATIC) else await self._principal(scope)
         caller(scope, principal or ANYBODY, browser_id(self._cookies.value(scope, BROWSER)))
         counted = await self._counted(scope, principal or ANYBODY)
@@ -210,10 +210,6 @@ class Shell:
         if not (principal or ANYBODY).may("read" if scope["method"] in ("GET", "HEAD") else "ask"):
             raise Refused(Forbidden("this key may read, not ask"), counted)
         return await self._page(scope), counted
-
-    def _signs_in(self, path: str) -> bool:
-        """Whether a path is where people sign in and out."""
-        return path in (LOGIN, LOGOUT)
 
     async def _page(self, scope: Scope) -> Response | None:
         """What is served without Gradio; None if the pages respond."""
@@ -385,7 +381,7 @@ def caller(scope: Scope, principal: Principal, browser: str = "") -> None:
 
 def route_of(path: str) -> str:
     """The kind of page at a path, which the audit log names instead of what somebody typed."""
-    return path if path in PAGES or path in PATHS or path in (LOGIN, LOGOUT) else "/{page}"
+    return path if path in PAGES or path in PATHS or path in SIGNING else "/{page}"
 
 
 class StaticFile:
