@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -28,9 +29,10 @@ def test_claim(page: str, claim: Claim, tmp_path: Path) -> None:
     claim(tmp_path)
 
 
-def _base() -> LlamaForCausalLM:
-    sizes = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    return LlamaForCausalLM(LlamaConfig(vocab_size=32, **sizes))
+def _base() -> Any:
+    return LlamaForCausalLM(
+        LlamaConfig(vocab_size=32, hidden_size=8, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2)
+    )
 
 
 def _lora(**options: object) -> object:

@@ -80,7 +80,7 @@ def _gradient(second_factor: float, *, reentrant: bool) -> float:
 
     checkpoint(forward, weight, use_reentrant=reentrant).backward()
     assert weight.grad is not None
-    return weight.grad.item()
+    return float(weight.grad.item())
 
 
 @TORCH.of("recomputation-conflicts-with-sharding")
@@ -126,7 +126,7 @@ def fsdp2_gives_the_part_of_the_rank_and_no_empty_placeholder() -> None:
 
 @TORCH.of("ddp-lora-mark-variable-ready-twice")
 def ddp_that_looks_for_unused_parameters_refuses_reentrant_checkpointing() -> None:
-    class Model(nn.Module):
+    class Model(nn.Module):  # type: ignore[misc]  # torch is not followed
         def __init__(self, *, reentrant: bool) -> None:
             super().__init__()
             self.inner, self.reentrant = nn.Linear(4, 4), reentrant
@@ -173,7 +173,7 @@ def _clipped(gradients: list[float], most: float) -> list[float]:
     weight = nn.Parameter(torch.zeros(len(gradients)))
     weight.grad = torch.tensor(gradients)
     clip_grad_norm_([weight], most)
-    return weight.grad.tolist()
+    return [float(value) for value in weight.grad]
 
 
 @TORCH.of("gradient-clipping-does-not-repair-nan")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -34,13 +35,14 @@ def test_claim(page: str, claim: Claim, tmp_path: Path) -> None:
     claim(tmp_path)
 
 
-def _tokenizer(pad: str = "<pad>") -> PreTrainedTokenizerFast:
+def _tokenizer(pad: str = "<pad>") -> Any:
     words = {word: number for number, word in enumerate(("<bos>", "<eos>", "<pad>", "<unk>", "hello", "world"))}
     inner = Tokenizer(WordLevel(words, unk_token="<unk>"))
     inner.pre_tokenizer = WhitespaceSplit()
     inner.post_processor = TemplateProcessing(single="<bos> $A", special_tokens=[("<bos>", 0)])
     template = "<bos> {% for m in messages %}{{ m['content'] }} {% endfor %}"
-    return PreTrainedTokenizerFast(
+    tokenizer: Any = PreTrainedTokenizerFast
+    return tokenizer(
         tokenizer_object=inner, bos_token="<bos>", eos_token="<eos>", pad_token=pad, chat_template=template
     )
 
