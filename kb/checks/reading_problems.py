@@ -46,9 +46,9 @@ def json_not_strict(facts: Facts) -> Outcome:
 
 
 def shell_problems(facts: Facts, codes: Collection[str]) -> list[tuple[Problem, Span]]:
-    """The problems of these codes inside a command of the run that starts a program, or next to it (behind an empty line
-    too, which ends a continued command).
+    """The problems of these codes inside a command of the run that starts a program, or on the lines next to it.
 
+    An empty line between counts as next to it: it ends a continued command.
     Skips places where the text itself says that something is omitted (a line of three dots).
     """
     commands = [

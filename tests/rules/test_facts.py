@@ -233,9 +233,9 @@ def test_a_traceback_proves_that_no_crash_was_another_one_but_nothing_about_the_
 @pytest.mark.parametrize(
     ("log", "value"),
     [
-        ('  File "a/reward.py", line 3, in score\n    f()\nKeyError: \'x\'', True),
-        ('  File "a/worker.py", line 3, in run\n    f()\nKeyError: \'x\'\nloading reward.py', False),
-        ('  File "a/reward.py", line 3, in score\n    f()\nKeyError: \'other\'', False),
+        ("  File \"a/reward.py\", line 3, in score\n    f()\nKeyError: 'x'", True),
+        ("  File \"a/worker.py\", line 3, in run\n    f()\nKeyError: 'x'\nloading reward.py", False),
+        ("  File \"a/reward.py\", line 3, in score\n    f()\nKeyError: 'other'", False),
         ("loading reward.py\nKeyError: 'x'", UNKNOWN),
         ("", UNKNOWN),
     ],
