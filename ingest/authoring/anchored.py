@@ -1,0 +1,294 @@
+"""What of a page rests on a spot in source that a program reads again: its version bounds, options, defaults, messages.
+
+Besides the anchors that are written (`kb.pages.anchor`) the shipped tables count, which are made from source: the
+options and messages of releases, and the defects with their fixes.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Literal
+
+from trainmedic.ingest.update import quoted
+from trainmedic.kb.error_messages.index import load_index
+from trainmedic.kb.error_messages.tables import MessageTable
+from trainmedic.kb.error_messages.template import skeleton
+from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.frameworks.settings import specs
+from trainmedic.kb.frameworks.tables import Table, table
+from trainmedic.kb.lazy import regex
+from trainmedic.kb.pages.anchor import Cut, anchors, folded
+from trainmedic.kb.pages.defect import defects_of
+from trainmedic.kb.pages.page import Field, read_page
+from trainmedic.kb.versions import version_key
+
+Kind = Literal["bound", "option", "default", "message"]
+LIBRARIES = ("transformers", "deepspeed", "accelerate", "peft", "bitsandbytes-config", "megatron-core", "sglang")
+LEAST = 4
+"""Characters in a row by which a message is told."""
+_WILD = regex(r"[*?\d]+|\[[^\]]*\]")
+_NAME = regex(r"`-{0,2}([A-Za-z][\w.-]+)")
+_OPTION = ("option", "has_option", "option_has_value", "option_origin")
+_SETTING = ("", "written", "default_used")
+_SAID = ("log_says", "traceback")
+_NO_MESSAGE = regex(r"\w*(?:Error|Exception)(?:: None)?$|\.py\b|\bin \w+$|^/|^host=")
+"""An exception's name, a place in a traceback, an address."""
+_OF_PYTHON = regex(
+    r"keyword argument|cannot import name|has no attribute|KeyError: '|No module named|positional argument"
+)
+"""What the interpreter says of a name."""
+_QUOTED = regex(r"'(\w+)'|(\w+)\(\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """``by`` is what it rests on: ``anchor``, ``options``, ``messages``, ``defects``; empty if nothing is known."""
+
+    kind: Kind
+    what: str
+    page: str
+    line: int
+    by: str = ""
+    cut: Cut | None = None
+
+
+class Claims:
+    """The claims of one page."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+        page, self.front = read_page(path.read_text(encoding="utf-8"), name)
+        self.text = page.text
+        self.anchors = tuple(anchors(self.front))
+        self.fields = self.front.mapping()
+        checks = self.fields["checks"].items() if "checks" in self.fields else ()
+        self.checks = [check.mapping() for check in checks]
+
+    def all(self) -> tuple[Claim, ...]:
+        return (*self._bounds(), *self._options(), *self._defaults(), *self._messages())
+
+    @cached_property
+    def frameworks(self) -> tuple[str, ...]:
+        """Those whose tables count, libraries last."""
+        named = list(self.fields["frameworks"].texts() if "frameworks" in self.fields else ())
+        for check in self.checks:
+            applies = check["applies"].mapping() if "applies" in check else {}
+            named += applies["framework"].texts() if "framework" in applies else ()
+        return tuple(dict.fromkeys((*(named or catalogue.frameworks()), *LIBRARIES)))
+
+    @cached_property
+    def _terms(self) -> tuple[tuple[Field, str, tuple[str, ...]], ...]:
+        """What conditions and fixes read: field, function (empty: a bare name), its literal arguments."""
+        whens = [check["when"] for check in self.checks if "when" in check]
+        fixes = [fix.mapping() for check in self.checks if "fix" in check for fix in check["fix"].items()]
+        found: list[tuple[Field, str, tuple[str, ...]]] = []
+        for field in (*whens, *(fix["when"] for fix in fixes if "when" in fix)):
+            tree = ast.parse(" ".join(field.raw.split()), mode="eval")
+            called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Name) and id(node) not in called:
+                    found.append((field, "", (node.id,)))
+                elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                    literal = (a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str))
+                    found.append((field, node.func.id, tuple(literal)))
+        return tuple(found)
+
+    def ranges(self) -> Iterator[tuple[Field, str, str]]:
+        """Field, package and range of every statement about versions."""
+        applies = [check["applies"].mapping() for check in self.checks if "applies" in check]
+        for field in (
+            *(self.fields[name] for name in ("affected", "fixed") if name in self.fields),
+            *(each["versions"] for each in applies if "versions" in each),
+        ):
+            for package, value in field.mapping().items():
+                text = value.text()
+                yield value, package, text if text[0] in "<>=!~" else f">={text}"
+        for field, function, arguments in self._terms:
+            if function in ("version", "pinned") and len(arguments) > 1:
+                yield field, arguments[-2], arguments[-1]
+
+    @cached_property
+    def options(self) -> frozenset[str]:
+        """The spellings of the options and settings that the page names."""
+        named = {
+            argument for _, function, arguments in self._terms if function in _OPTION for argument in arguments[:1]
+        }
+        named.update(_NAME.findall(self.text), *(anchor.texts for anchor in self.anchors))
+        settings = {arguments[0] for _, function, arguments in self._terms if function in _SETTING}
+        for setting in settings & specs().keys():
+            named.update(key.key for framework in self.frameworks for key in specs()[setting].keys(framework))
+        return frozenset(map(_plain, named))
+
+    def _bounds(self) -> Iterator[Claim]:
+        seen: set[Cut] = set()
+        for field, package, text in self.ranges():
+            for cut in Cut.of(package, text):
+                if cut not in seen:
+                    seen.add(cut)
+                    by = self._rests(cut)
+                    yield Claim(kind="bound", what=str(cut), page=self.name, line=field.line, by=by, cut=cut)
+
+    def _rests(self, cut: Cut) -> str:
+        known = known_releases(cut.package)
+        wanted = cut.above(known) or cut.version
+        for anchor in self.anchors:
+            if anchor.package == cut.package:
+                for own in Cut.of(cut.package, anchor.within):
+                    if own == cut or version_key(own.above(known) or own.version) == version_key(wanted):
+                        return "anchor"
+        if any(self.options & _turning(known, cut) for known in _tables_of(cut.package)):
+            return "options"
+        pulls = set(map(int, re.findall(r"/pull/(\d+)", self.text)))
+        commits = set(re.findall(r"/commit/([0-9a-f]{7,})", self.text))
+        for defect in defects_of([cut.package]):
+            cited = defect.pull in pulls or (defect.commit and any(c.startswith(defect.commit[:7]) for c in commits))
+            if cited and any(r and version_key(r) == version_key(wanted) for r in (defect.fixed, defect.introduced)):
+                return "defects"
+        return ""
+
+    def _options(self) -> Iterator[Claim]:
+        seen: set[str] = set()
+        for field, function, arguments in self._terms:
+            name = arguments[0] if arguments else ""
+            if not name or name in seen:
+                continue
+            if function in _OPTION:
+                keys = [name]
+            elif function in _SETTING and name in specs():
+                keys = [k.key for framework in self.frameworks for k in specs()[name].keys(framework)]
+            else:
+                continue
+            seen.add(name)
+            scopes = (*arguments[1:], *self.frameworks)
+            there = any(_knows(scope, key) for scope in scopes for key in keys)
+            by = "options" if there else "anchor" if self._is_named([name, *keys]) else ""
+            yield Claim(kind="option", what=name, page=self.name, line=field.line, by=by)
+
+    def _is_named(self, words: Sequence[str]) -> bool:
+        texts = " ".join(text for anchor in self.anchors for text in (*anchor.texts, anchor.symbol)).replace("-", "_")
+        return any(re.search(rf"\b{re.escape(word.replace('-', '_').rpartition('.')[2])}\b", texts) for word in words)
+
+    def _defaults(self) -> Iterator[Claim]:
+        for quote in quoted.quotes_of(self.path):
+            history = quoted.history(quote, {})
+            holds = history and not any(quoted.faults([quote]))
+            by = "options" if holds else "anchor" if self._is_named([quote.option]) else ""
+            line = int(quote.place.rpartition(":")[2])
+            yield Claim(kind="default", what=f"{quote.option} = {quote.value}", page=self.name, line=line, by=by)
+
+    def _messages(self) -> Iterator[Claim]:
+        for said, field in self.said.items():
+            by = self._message_rests(said)
+            yield Claim(kind="message", what=said, page=self.name, line=field.line, by=by)
+
+    @cached_property
+    def said(self) -> Mapping[str, Field]:
+        """The messages that conditions look for."""
+        terms = ((said, field) for field, function, arguments in self._terms if function in _SAID for said in arguments)
+        return {said: field for said, field in terms if not _NO_MESSAGE.search(said)}
+
+    def _message_rests(self, said: str) -> str:
+        if any(_says(folded(text).lower(), said) for anchor in self.anchors for text in anchor.texts):
+            return "anchor"
+        if _OF_PYTHON.search(said):
+            names = ["".join(found) for found in _QUOTED.findall(said)][-1:]
+            if any(_knows(framework, name) for framework in self.frameworks for name in names):
+                return "options"
+            return "anchor" if self._is_named(names) else ""
+        return "messages" if _entries_of(said) else ""
+
+
+def _knows(framework: str, key: str) -> bool:
+    """Whether a catalogue has an option, by its whole name or the end of it."""
+    known = table(framework)
+    return known is not None and (_plain(key) in _ends(known) or catalogue.option(framework, key) is not None)
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "_")
+
+
+@cache
+def _ends(known: Table) -> frozenset[str]:
+    names = map(_plain, known.names)
+    return frozenset(end for name in names for end in (name, *(name[at + 1 :] for at in _dots(name))))
+
+
+def _dots(name: str) -> list[int]:
+    return [at for at, letter in enumerate(name) if letter == "."]
+
+
+@cache
+def _turning(known: Table, cut: Cut) -> frozenset[str]:
+    """The options that come, go or change at a cut, by whole and last name; none if a release beside it is unread."""
+    above = cut.above(known.examined)
+    before = known.examined[known.examined.index(above) - 1] if above and above != known.examined[0] else ""
+    exact = version_key(above) == version_key(cut.version) or (cut.after and before == cut.version)
+    found = set()
+    for name in known.names if before and exact else ():
+        line = known.line(name)
+        assert line is not None
+        first, last = line["life"][:2]
+        changed = before in known.versions and any(known.versions[start] == above for start, _, _ in line["runs"])
+        if first == above or last == before or changed:
+            found |= {_plain(name), _plain(name).rpartition(".")[2]}
+    return frozenset(found)
+
+
+@cache
+def _tables_of(package: str) -> tuple[Table, ...]:
+    return tuple(
+        known
+        for framework in catalogue.frameworks()
+        if (profiles()[framework].declared_in or profiles()[framework].package) == package
+        and (known := table(framework)) is not None
+    )
+
+
+@cache
+def known_releases(package: str) -> tuple[str, ...]:
+    """The releases that the shipped tables know, ascending."""
+    found = {release for known in _tables_of(package) for release in known.examined}
+    found.update(r for known in load_index().tables if known.package == package for r in known.releases)
+    return tuple(sorted(found, key=version_key))
+
+
+def _says(said: str, literal: str) -> bool:
+    """Whether the parts of a literal between wildcards and numbers stand in a text in their order."""
+    at = 0
+    for part in (part.strip().lower() for part in _WILD.split(literal)):
+        if len(part) >= LEAST:
+            at = said.find(part, at)
+            if at < 0:
+                return False
+            at += len(part)
+    return at > 0
+
+
+@cache
+def _skeletons() -> tuple[tuple[MessageTable, tuple[str, ...]], ...]:
+    return tuple(
+        (known, tuple(folded(skeleton(known.template(n)[0])).lower() for n in range(len(known))))
+        for known in load_index().tables
+    )
+
+
+@cache
+def _entries_of(literal: str) -> tuple[tuple[MessageTable, int], ...]:
+    """The shipped messages that contain a literal."""
+    parts = [part.strip().lower() for part in _WILD.split(literal)]
+    longest = max(parts, key=len, default="")
+    if len(longest) < LEAST:
+        return ()
+    return tuple(
+        (known, number)
+        for known, texts in _skeletons()
+        for number, text in enumerate(texts)
+        if longest in text and _says(text, literal)
+    )

@@ -1,0 +1,49 @@
+"""``trainmedic kb anchors``: what of the pages rests on source that is read again at every release."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainmedic.ui.cli._input import folders_of
+
+if TYPE_CHECKING:
+    from trainmedic.ingest.authoring.anchored import Claim
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("page", nargs="*", type=Path, metavar="PAGE", help="pages or folders of pages (all)")
+    parser.add_argument("--json", action="store_true", help="print JSON, anchored claims included")
+
+
+def run(options: argparse.Namespace) -> int:
+    from trainmedic.ingest.authoring.anchored import Claims
+    from trainmedic.kb.errors import InvalidRequest
+    from trainmedic.kb.pages.case import CAUSES, is_cause
+    from trainmedic.kb.pages.page import discover
+    from trainmedic.kb.serialization import to_json
+
+    for path in options.page:
+        if not path.exists():
+            raise InvalidRequest(f"{path} does not exist")
+    roots = options.page or (CAUSES, *folders_of(()))
+    found = [(path, name) for root in roots for path, name in discover(root) if is_cause(path.read_bytes())]
+    pages = [Claims(path, name) for path, name in found]
+    claims = [claim for page in pages for claim in page.all()]
+    sys.stdout.write(to_json(claims) + "\n" if options.json else _shown(claims))
+    return 0
+
+
+def _shown(claims: Sequence[Claim]) -> str:
+    lines = [f"{each.page}:{each.line}: {each.kind}: {each.what}" for each in claims if not each.by]
+    for kind in dict.fromkeys(each.kind for each in claims):
+        counts = Counter(each.by for each in claims if each.kind == kind)
+        there = counts.total() - counts.pop("", 0)
+        total = sum(each.kind == kind for each in claims)
+        by = ", ".join(f"{count} by {name}" for name, count in sorted(counts.items()))
+        lines.append(f"{kind}s: {there} of {total} anchored ({there / total:.0%}){f': {by}' if by else ''}")
+    return "".join(f"{line}\n" for line in lines)
