@@ -13,11 +13,15 @@ from trainmedic.ui.cli._input import folders_of
 
 if TYPE_CHECKING:
     from trainmedic.ingest.authoring.anchored import Claim
+    from trainmedic.kb.pages.anchor import Anchor
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("page", nargs="*", type=Path, metavar="PAGE", help="pages or folders of pages (all)")
     parser.add_argument("--json", action="store_true", help="print JSON, anchored claims included")
+    parser.add_argument("--check", action="store_true", help="read what the written anchors name in releases again")
+    clones = "a folder with git clones of packages, whose tags are read; for others their package index"
+    parser.add_argument("--checkouts", type=Path, metavar="FOLDER", help=clones)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -33,9 +37,25 @@ def run(options: argparse.Namespace) -> int:
     roots = options.page or (CAUSES, *folders_of(()))
     found = [(path, name) for root in roots for path, name in discover(root) if is_cause(path.read_bytes())]
     pages = [Claims(path, name) for path, name in found]
+    if options.check:
+        return _check([anchor for page in pages for anchor in page.anchors], options.checkouts)
     claims = [claim for page in pages for claim in page.all()]
     sys.stdout.write(to_json(claims) + "\n" if options.json else _shown(claims))
     return 0
+
+
+def _check(anchors: Sequence[Anchor], checkouts: Path | None) -> int:
+    from trainmedic.ingest.update.anchors import Spots, checkouts_in, problems
+    from trainmedic.ingest.update.releases import Published
+    from trainmedic.ui.releases import sources_here
+
+    spots = Spots(Published(sources_here(), checkouts_in(checkouts) if checkouts else ()))
+    broken = unread = 0
+    for anchor, why, is_read in problems(spots, anchors):
+        broken, unread = broken + is_read, unread + (not is_read)
+        sys.stdout.write(f"{anchor.page}:{anchor.line}: {'' if is_read else 'not read: '}{why}\n")
+    print(f"{len(anchors)} anchors, {broken} do not hold, {unread} not read", file=sys.stderr)
+    return 1 if broken else 0
 
 
 def _shown(claims: Sequence[Claim]) -> str:
