@@ -32,7 +32,7 @@ Kind = Literal["bound", "option", "default", "message"]
 LIBRARIES = ("transformers", "deepspeed", "accelerate", "peft", "bitsandbytes-config", "megatron-core", "sglang")
 LEAST = 4
 """Characters in a row by which a message is told."""
-_WILD = regex(r"[*?\d]+|\[[^\]]*\]")
+WILD = regex(r"[*?\d]+|\[[^\]]*\]")
 _NAME = regex(r"`-{0,2}([A-Za-z][\w.-]+)")
 _OPTION = ("option", "has_option", "option_has_value", "option_origin")
 _SETTING = ("", "written", "default_used")
@@ -72,6 +72,12 @@ class Claims:
 
     def all(self) -> tuple[Claim, ...]:
         return (*self._bounds(), *self._options(), *self._defaults(), *self._messages())
+
+    @property
+    def urls(self) -> list[str]:
+        """The addresses of its sources."""
+        listed = (fields["sources"].items() for fields in (self.fields, *self.checks) if "sources" in fields)
+        return [source.mapping()["url"].text() for sources in listed for source in sources]
 
     @cached_property
     def frameworks(self) -> tuple[str, ...]:
@@ -137,7 +143,10 @@ class Claims:
     def _rests(self, cut: Cut) -> str:
         known = known_releases(cut.package)
         wanted = cut.above(known) or cut.version
+        number = re.compile(rf"(?<![\w.]){re.escape(cut.version)}(?:\.0)*(?!\.?\d)")
         for anchor in self.anchors:
+            if any(number.search(text) for text in anchor.texts):
+                return "anchor"
             if anchor.package == cut.package:
                 for own in Cut.of(cut.package, anchor.within):
                     if own == cut or version_key(own.above(known) or own.version) == version_key(wanted):
@@ -262,7 +271,7 @@ def known_releases(package: str) -> tuple[str, ...]:
 def _says(said: str, literal: str) -> bool:
     """Whether the parts of a literal between wildcards and numbers stand in a text in their order."""
     at = 0
-    for part in (part.strip().lower() for part in _WILD.split(literal)):
+    for part in (part.strip().lower() for part in WILD.split(literal)):
         if len(part) >= LEAST:
             at = said.find(part, at)
             if at < 0:
@@ -282,7 +291,7 @@ def _skeletons() -> tuple[tuple[MessageTable, tuple[str, ...]], ...]:
 @cache
 def _entries_of(literal: str) -> tuple[tuple[MessageTable, int], ...]:
     """The shipped messages that contain a literal."""
-    parts = [part.strip().lower() for part in _WILD.split(literal)]
+    parts = [part.strip().lower() for part in WILD.split(literal)]
     longest = max(parts, key=len, default="")
     if len(longest) < LEAST:
         return ()

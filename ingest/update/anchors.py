@@ -7,12 +7,14 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-from trainmedic.ingest.update.history import History
+from trainmedic.ingest.update.history import PACKAGES, History
 from trainmedic.ingest.update.releases import Published
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, SourceError
-from trainmedic.kb.pages.anchor import Anchor, Cut, anchors, stands
+from trainmedic.kb.pages.anchor import Anchor, Cut, anchors, folded, stands
 from trainmedic.kb.pages.case import CAUSES, is_cause
 from trainmedic.kb.pages.page import discover, read_page
+from trainmedic.kb.sources.selection import in_project
 from trainmedic.kb.versions import holds, parse_range, version_key
 
 
@@ -50,7 +52,7 @@ class Spots:
     def __init__(self, published: Published) -> None:
         self.published = published
         self.releases = cache(self._releases)
-        self._tree = cache(published.tree)
+        self.tree = cache(published.tree)
 
     def _releases(self, package: str) -> Sequence[str]:
         """All final releases, ascending."""
@@ -68,11 +70,39 @@ class Spots:
         tag = dict(history.releases).get(version) if history else None
         if history and tag:
             return history.git("show", f"{tag}:{path}") or None
-        tree = self._tree(package, version)
+        tree = self.tree(package, version)
         inside = path.removeprefix("src/")
-        if inside not in tree and not any(each.startswith(f"{inside.partition('/')[0]}/") for each in tree.paths()):
+        if path not in in_project([path, f"{path.rpartition('/')[0]}/_.py"]).values():
             raise NotFound(f"{package} {version} is at hand as installed, without {path}")
         return tree.text(inside) if inside in tree else None
+
+    def url(self, package: str, version: str, path: str) -> str:
+        """The address of a file of a release."""
+        about = load_table(PACKAGES)[package]
+        history = self.published.histories.get(package)
+        tag = dict(history.releases).get(version) if history else None
+        if not tag and "tags" not in about:
+            raise NotFound(f"{package} {version} has no tag")
+        return f"https://github.com/{about['repository']}/blob/{tag or about['tags'].format(version=version)}/{path}"
+
+    def range(self, package: str, path: str, text: str, version: str) -> str:
+        """The releases around one in which a text stands in a file, as a range; of a text that comes and goes, those
+        up to some change. Empty: in all."""
+        known = self.releases(package)
+        at = known.index(version)
+
+        def there(place: int) -> bool:
+            return folded(text) in folded(self.file(package, known[place], path) or "")
+
+        ends = []
+        for end, sign in ((0, ">="), (len(known) - 1, "<")):
+            inside, outside = at, end
+            if not there(end):
+                while abs(outside - inside) > 1:
+                    middle = (inside + outside) // 2
+                    inside, outside = (middle, outside) if there(middle) else (inside, middle)
+                ends.append(f"{sign}{known[max(inside, outside)]}")
+        return ",".join(ends)
 
     def problem(self, anchor: Anchor) -> str:
         """Why an anchor does not hold; empty if it does. Raises as `file`."""
@@ -98,18 +128,23 @@ class Spots:
         return sorted(chosen, key=version_key)
 
     def _of_change(self, anchor: Anchor, known: Sequence[str]) -> str:
-        history = self.published.histories.get(anchor.package)
+        first = self.first(anchor.package, anchor.change)
+        above = Cut.of(anchor.package, anchor.within)[0].above(known)
+        return "" if above == first else f"{anchor.change} came with {anchor.package} {first}, not {above or 'yet'}"
+
+    def first(self, package: str, change: str) -> str:
+        """The lowest release with a ``pull NUMBER`` or ``commit NAME``. Raises `NotFound`."""
+        history = self.published.histories.get(package)
+        kind, _, name = change.partition(" ")
         if history is None:
-            raise NotFound(f"{anchor.package} {anchor.change} needs a checkout")
-        kind, _, name = anchor.change.partition(" ")
+            raise NotFound(f"{package} {change} needs a checkout")
         commit = (
             history.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").strip() if kind == "commit" else ""
         )
         first = history.release_of(commit, f"(#{name})" if kind == "pull" else "")
         if not first:
-            raise NotFound(f"no release of the checkout has {anchor.change}")
-        above = Cut.of(anchor.package, anchor.within)[0].above(known)
-        return "" if above == first else f"{anchor.change} came with {anchor.package} {first}, not {above or 'yet'}"
+            raise NotFound(f"no release of the checkout has {change}")
+        return first
 
 
 def problems(spots: Spots, found: Iterable[Anchor]) -> Iterator[tuple[Anchor, str, bool]]:

@@ -82,7 +82,6 @@ def _anchor(source: Field) -> Anchor | None:
     package = package_of(found["repository"]) if found else ""
     if found is None or not package:
         raise source.error("text and in go with a file, pull request or commit of a known package on GitHub")
-    tag, _, path = found["rest"].partition("/")
     is_file = found["kind"] == "blob"
     if is_file != ("text" in fields):
         raise source.error("a file needs text" if is_file else "text goes with a file")
@@ -96,13 +95,30 @@ def _anchor(source: Field) -> Anchor | None:
         line=source.line,
         url=url,
         package=package,
-        version=version_of_tag(package, tag) if is_file else "",
-        path=path if is_file else "",
-        change="" if is_file else f"{found['kind']} {tag}",
+        version=blob(url)[1],
+        path=blob(url)[2],
+        change=change(url)[1],
         texts=_texts(fields),
         symbol=fields["symbol"].text() if "symbol" in fields else "",
         within=within,
     )
+
+
+def blob(url: str) -> tuple[str, str, str]:
+    """Package, release (empty for a branch or commit) and path of a file on GitHub; all empty for another address."""
+    found = _URL.match(url)
+    package = package_of(found["repository"]) if found and found["kind"] == "blob" else ""
+    if found is None or not package:
+        return "", "", ""
+    tag, _, path = found["rest"].partition("/")
+    return package, version_of_tag(package, tag), path
+
+
+def change(url: str) -> tuple[str, str]:
+    """Package and ``pull NUMBER`` or ``commit NAME`` of an address on GitHub; both empty for another."""
+    found = _URL.match(url)
+    package = package_of(found["repository"]) if found and found["kind"] != "blob" else ""
+    return (package, f"{found['kind']} {found['rest'].partition('/')[0]}") if found and package else ("", "")
 
 
 def _texts(fields: Mapping[str, Field]) -> tuple[str, ...]:
