@@ -54,11 +54,11 @@ class Spots:
         self.releases = cache(self._releases)
         self.tree = cache(published.tree)
 
-    def _releases(self, package: str) -> Sequence[str]:
-        """All final releases, ascending."""
+    def _releases(self, package: str, path: str = "") -> Sequence[str]:
+        """All final releases, ascending; of a file that is not installed only those of the checkout."""
         tags = dict(self.published.histories[package].releases) if package in self.published.histories else {}
         try:
-            listed = [each.version for each in self.published.releases(package)]
+            listed = [each.version for each in self.published.releases(package)] if _is_code(path) else []
         except (NotFound, Forbidden, SourceError):
             listed = []
         keyed = {version_key(version): version for version in (*tags, *listed)}
@@ -72,7 +72,7 @@ class Spots:
             return history.git("show", f"{tag}:{path}") or None
         tree = self.tree(package, version)
         inside = path.removeprefix("src/")
-        if path not in in_project([path, f"{path.rpartition('/')[0]}/_.py"]).values():
+        if not _is_code(path):
             raise NotFound(f"{package} {version} is at hand as installed, without {path}")
         return tree.text(inside) if inside in tree else None
 
@@ -88,7 +88,7 @@ class Spots:
     def range(self, package: str, path: str, text: str, version: str) -> str:
         """The releases around one in which a text stands in a file, as a range; of a text that comes and goes, those
         up to some change. Empty: in all."""
-        known = self.releases(package)
+        known = self.releases(package, path)
         at = known.index(version)
 
         def there(place: int) -> bool:
@@ -106,7 +106,7 @@ class Spots:
 
     def problem(self, anchor: Anchor) -> str:
         """Why an anchor does not hold; empty if it does. Raises as `file`."""
-        known = self.releases(anchor.package)
+        known = self.releases(anchor.package, anchor.path)
         if not known:
             raise NotFound(f"no release of {anchor.package} is at hand")
         if anchor.change:
@@ -145,6 +145,11 @@ class Spots:
         if not first:
             raise NotFound(f"no release of the checkout has {change}")
         return first
+
+
+def _is_code(path: str) -> bool:
+    """Whether a file is installed, or none is named."""
+    return not path or path in in_project([path, f"{path.rpartition('/')[0]}/_.py"]).values()
 
 
 def problems(spots: Spots, found: Iterable[Anchor]) -> Iterator[tuple[Anchor, str, bool]]:
