@@ -16,7 +16,6 @@ from typing import Literal
 
 from trainmedic.ingest.update import quoted
 from trainmedic.kb.error_messages.index import load_index
-from trainmedic.kb.error_messages.tables import MessageTable
 from trainmedic.kb.error_messages.template import skeleton
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.profiles import profiles
@@ -30,9 +29,10 @@ from trainmedic.kb.versions import version_key
 
 Kind = Literal["bound", "option", "default", "message"]
 LIBRARIES = ("transformers", "deepspeed", "accelerate", "peft", "bitsandbytes-config", "megatron-core", "sglang")
-LEAST = 4
-"""Characters in a row by which a message is told."""
+LEAST, CLEAR = 4, 12
+"""Characters in a row by which a message is told; by which a template is, of which it has more than the name."""
 WILD = regex(r"[*?\d]+|\[[^\]]*\]")
+_BLANK = regex(r"[*?]+|\[[^\]]*\]")
 _NAME = regex(r"`-{0,2}([A-Za-z][\w.-]+)")
 _OPTION = ("option", "has_option", "option_has_value", "option_origin")
 _SETTING = ("", "written", "default_used")
@@ -203,14 +203,15 @@ class Claims:
         return {said: field for said, field in terms if not _NO_MESSAGE.search(said)}
 
     def _message_rests(self, said: str) -> str:
-        if any(_says(folded(text).lower(), said) for anchor in self.anchors for text in anchor.texts):
+        if any(_is_of(folded(text).lower(), said) for anchor in self.anchors for text in anchor.texts):
             return "anchor"
         if _OF_PYTHON.search(said):
             names = ["".join(found) for found in _QUOTED.findall(said)][-1:]
             if any(_knows(framework, name) for framework in self.frameworks for name in names):
                 return "options"
             return "anchor" if self._is_named(names) else ""
-        return "messages" if _entries_of(said) else ""
+        filled = _BLANK.sub("x", said)  # what a literal says may be the value in a hole of a message
+        return "messages" if _is_shipped(said) or load_index().find([filled]) else ""
 
 
 def _knows(framework: str, key: str) -> bool:
@@ -280,24 +281,20 @@ def _says(said: str, literal: str) -> bool:
     return at > 0
 
 
-@cache
-def _skeletons() -> tuple[tuple[MessageTable, tuple[str, ...]], ...]:
-    return tuple(
-        (known, tuple(folded(skeleton(known.template(n)[0])).lower() for n in range(len(known))))
-        for known in load_index().tables
-    )
+def _is_of(text: str, literal: str) -> bool:
+    """Whether a text has a literal, or is a template that says it."""
+    pieces = [part.rpartition("}")[2] for part in text.split("{")]
+    return _says(text, literal) or (len(max(pieces, key=len)) >= CLEAR and _says(literal.lower(), "*".join(pieces)))
 
 
 @cache
-def _entries_of(literal: str) -> tuple[tuple[MessageTable, int], ...]:
-    """The shipped messages that contain a literal."""
-    parts = [part.strip().lower() for part in WILD.split(literal)]
-    longest = max(parts, key=len, default="")
-    if len(longest) < LEAST:
-        return ()
-    return tuple(
-        (known, number)
-        for known, texts in _skeletons()
-        for number, text in enumerate(texts)
-        if longest in text and _says(text, literal)
-    )
+def _skeletons() -> frozenset[str]:
+    tables = load_index().tables
+    return frozenset(folded(skeleton(t.template(n)[0])).lower() for t in tables for n in range(len(t)))
+
+
+@cache
+def _is_shipped(literal: str) -> bool:
+    """Whether a shipped message contains a literal."""
+    longest = max((part.strip().lower() for part in WILD.split(literal)), key=len, default="")
+    return len(longest) >= LEAST and any(longest in text and _says(text, literal) for text in _skeletons())

@@ -71,7 +71,7 @@ class Spots:
         if history and tag:
             return history.git("show", f"{tag}:{path}") or None
         tree = self.tree(package, version)
-        inside = path.removeprefix("src/")
+        inside = path.removeprefix("src/").removeprefix("python/")
         if not _is_code(path):
             raise NotFound(f"{package} {version} is at hand as installed, without {path}")
         return tree.text(inside) if inside in tree else None
