@@ -21,7 +21,7 @@ from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.pages.anchor import blob, change, folded
 
-MOST, LONGEST, SHORTEST = 3, 120, 8
+MOST, LONGEST, CERTAIN = 3, 120, 9.0
 _WORD = regex(r"[A-Za-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w+")
 _TICKED = regex(r"`-{0,2}([A-Za-z][\w.]{3,})`")
 _UNREADABLE = (NotFound, Forbidden, SourceError, InvalidRequest)
@@ -69,17 +69,15 @@ class Drafts:
     def of(self, page: Claims) -> Iterator[tuple[Draft, ...]]:
         """For each claim that rests on nothing the best drafts, if there are any."""
         for claim in page.all():
-            if not claim.by:
-                with suppress(*_UNREADABLE):
-                    found = self._of_bound(page, claim) if claim.cut else self._of_words(page, claim)
-                    best = sorted(found, key=lambda draft: (-draft.score, len(draft.text)))[:MOST]
-                    if best:
-                        yield tuple(best)
-
-    def _cited(self, page: Claims, package: str) -> list[str]:
-        return list(dict.fromkeys(path for name, _, path in map(blob, page.urls) if name == package))
+            with suppress(*_UNREADABLE):
+                found = () if claim.by else self._of_bound(page, claim) if claim.cut else self._of_words(page, claim)
+                best = sorted(found, key=lambda draft: (-draft.score, len(draft.text)))
+                if best:
+                    yield tuple(best[: 1 if best[0].score >= CERTAIN else MOST])
 
     def _of_bound(self, page: Claims, claim: Claim) -> Iterator[Draft]:
+        """The change that the page cites, or the lines that one of both releases lacks and that name words of the page:
+        those of the files that it cites, else of all that differ. Rare words count more."""
         assert claim.cut is not None
         package, known = claim.cut.package, self.spots.releases(claim.cut.package)
         above = claim.cut.above(known)
@@ -87,71 +85,58 @@ class Drafts:
         if not before or package not in load_table(PACKAGES):
             return
         for url in page.urls:
-            name, what = change(url)
             with suppress(NotFound):
-                if name == package and self.spots.first(package, what) == above:
-                    yield Draft(claim, package, above, url, "", 9.0)
+                if change(url)[0] == package and self.spots.first(*change(url)) == above:
+                    yield Draft(claim, package, above, url, "", CERTAIN)
         words = _words(page)
-        found = [each for path in self._cited(page, package) for each in self._changed(package, path, before, above)]
-        bonus = 1.0
-        if not any(_named(words, line) for _, _, line in found):
-            bonus, found = 0.0, []
-            old, new = (self.spots.tree(package, version) for version in (before, above))
-            for path in sorted(old.files.keys() | new.files.keys()):
-                if old.files.get(path) != new.files.get(path) and path.endswith((".py", ".yaml")):
-                    found += self._changed(package, _outer(package, path), before, above)
-        named = [(path, is_new, line, _named(words, line)) for path, is_new, line in found]
-        often = Counter(word for *_, hits in named for word in hits)
-        for path, is_new, line, hits in named:
-            if hits:
-                score = bonus + sum(1 / often[word] for word in hits) + len(hits) / 10
-                yield Draft(claim, package, above if is_new else before, path, line, score)
+        lines = [each for path in _cited(page, package) for each in self._changed(package, path, before, above, words)]
+        if not lines:
+            old, new = (self.spots.tree(package, version).files for version in (before, above))
+            differ = (path for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path))
+            lines = [e for p in differ for e in self._changed(package, _outer(package, p), before, above, words)]
+        often = Counter(word for *_, hits in lines for word in hits)
+        for path, version, line, hits in lines:
+            yield Draft(claim, package, version, path, line, sum(1 / often[word] + 0.1 for word in hits))
 
-    def _changed(self, package: str, path: str, before: str, above: str) -> Iterator[tuple[str, bool, str]]:
-        """The lines of a file that one of two releases has: path, whether it is the later, line."""
+    def _changed(
+        self, package: str, path: str, before: str, above: str, words: frozenset[str]
+    ) -> Iterator[tuple[str, str, str, list[str]]]:
+        """Path, release, line and words of the lines that only one of two releases has."""
         old, new = (self.spots.file(package, version, path) or "" for version in (before, above))
-        for is_new, mine, other in ((True, new, folded(old)), (False, old, folded(new))):
+        for version, mine, other in ((above, new, folded(old)), (before, old, folded(new))):
             for line in dict.fromkeys(map(str.strip, mine.splitlines())):
+                hits = [word for word in words if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", line)]
                 if (
-                    SHORTEST <= len(line) <= LONGEST
+                    hits
+                    and len(line) <= LONGEST
                     and not line.startswith(("#", "import "))
                     and folded(line) not in other
                 ):
-                    yield path, is_new, line
+                    yield path, version, line, hits
 
     def _of_words(self, page: Claims, claim: Claim) -> Iterator[Draft]:
-        """Where the words of a message, or an option, stand in the newest release."""
-        if claim.kind == "message":
-            text = max((part.strip() for part in WILD.split(claim.what)), key=len)
-            pattern = re.compile(re.escape(text), re.IGNORECASE)
-        else:
-            name = claim.what.partition(" ")[0].rpartition(".")[2]
-            pattern = re.compile(rf"(?:^|[\"'\s(-]){re.escape(name)}[\"']?\s*[:=,)\]].*")
-        named = (
-            *(blob(url)[0] for url in page.urls),
-            *(profiles()[name].package for name in page.frameworks if name in profiles()),
-        )
+        """Where a message or an option stands in the newest release: in a file that the page cites, or anywhere."""
+        text = max((part.strip() for part in WILD.split(claim.what)), key=len)
+        if claim.kind != "message":
+            text = claim.what.partition(" ")[0].rpartition(".")[2]
+        pattern = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
+        named = (*(blob(u)[0] for u in page.urls), *(profiles()[n].package for n in page.frameworks if n in profiles()))
         for package in dict.fromkeys(name for name in named if name in load_table(PACKAGES)):
             with suppress(*_UNREADABLE):
                 newest = self.spots.releases(package)[-1]
-                for path in self._cited(page, package):
-                    yield from self._line(claim, pattern, package, newest, path, 1.0)
-                for path, text in self._texts(package, newest) if claim.kind == "message" else ():
-                    if pattern.search(text):
-                        yield from self._line(claim, pattern, package, newest, _outer(package, path), 0.0)
+                cited = [(path, self.spots.file(package, newest, path) or "") for path in _cited(page, package)]
+                for score, texts in ((1.0, cited), (0.0, self._texts(package, newest))):
+                    for path, whole in texts if score or claim.kind == "message" else ():
+                        if line := next((line.strip() for line in whole.splitlines() if pattern.search(line)), ""):
+                            yield Draft(claim, package, newest, path, line[:LONGEST], score)
 
-    def _all_texts(self, package: str, version: str) -> tuple[tuple[str, str], ...]:
+    def _all_texts(self, package: str, version: str) -> list[tuple[str, str]]:
         tree = self.spots.tree(package, version)
-        return tuple((path, tree.text(path)) for path in tree.paths() if path.endswith(".py"))
+        return [(_outer(package, path), tree.text(path)) for path in tree.paths() if path.endswith(".py")]
 
-    def _line(
-        self, claim: Claim, pattern: re.Pattern[str], package: str, version: str, path: str, score: float
-    ) -> Iterator[Draft]:
-        for line in (self.spots.file(package, version, path) or "").splitlines():
-            if found := pattern.search(line):
-                text = found[0].strip() if claim.kind == "message" else line.strip()
-                yield Draft(claim, package, version, path, text[:LONGEST], score)
-                return
+
+def _cited(page: Claims, package: str) -> list[str]:
+    return list(dict.fromkeys(path for name, _, path in map(blob, page.urls) if name == package))
 
 
 def _outer(package: str, path: str) -> str:
@@ -162,7 +147,3 @@ def _outer(package: str, path: str) -> str:
 def _words(page: Claims) -> frozenset[str]:
     front = page.text.partition("\n---\n")[0]
     return frozenset((*_WORD.findall(front), *(w.rpartition(".")[2] for w in _TICKED.findall(page.text)), *page.said))
-
-
-def _named(words: frozenset[str], line: str) -> list[str]:
-    return [word for word in words if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", line)]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from trainmedic.ui.cli._input import folders_of
 
 if TYPE_CHECKING:
-    from trainmedic.ingest.authoring.anchored import Claim
+    from trainmedic.ingest.authoring.anchored import Claim, Claims
+    from trainmedic.ingest.update.anchors import Spots
     from trainmedic.kb.pages.anchor import Anchor
 
 
@@ -22,6 +23,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="read what the written anchors name in releases again")
     clones = "a folder with git clones of packages, whose tags are read; for others their package index"
     parser.add_argument("--checkouts", type=Path, metavar="FOLDER", help=clones)
+    parser.add_argument("--draft", action="store_true", help="propose anchors for what rests on nothing")
+    parser.add_argument(
+        "--write", action="store_true", help="with --draft: put those into the pages that are beyond doubt"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,18 +43,47 @@ def run(options: argparse.Namespace) -> int:
     found = [(path, name) for root in roots for path, name in discover(root) if is_cause(path.read_bytes())]
     pages = [Claims(path, name) for path, name in found]
     if options.check:
-        return _check([anchor for page in pages for anchor in page.anchors], options.checkouts)
+        return _check([anchor for page in pages for anchor in page.anchors], _spots(options))
+    if options.draft:
+        return _draft(pages, _spots(options), options.write)
     claims = [claim for page in pages for claim in page.all()]
     sys.stdout.write(to_json(claims) + "\n" if options.json else _shown(claims))
     return 0
 
 
-def _check(anchors: Sequence[Anchor], checkouts: Path | None) -> int:
-    from trainmedic.ingest.update.anchors import Spots, checkouts_in, problems
+def _spots(options: argparse.Namespace) -> Spots:
+    from trainmedic.ingest.update.anchors import Spots, checkouts_in
     from trainmedic.ingest.update.releases import Published
     from trainmedic.ui.releases import sources_here
 
-    spots = Spots(Published(sources_here(), checkouts_in(checkouts) if checkouts else ()))
+    return Spots(Published(sources_here(), checkouts_in(options.checkouts) if options.checkouts else ()))
+
+
+def _draft(pages: Sequence[Claims], spots: Spots, write: bool) -> int:
+    from trainmedic.ingest.authoring.anchor_drafts import Drafts, with_entry
+    from trainmedic.kb.errors import NotFound
+
+    drafts = Drafts(spots)
+    for page in pages:
+        for found in drafts.of(page):
+            claim = found[0].claim
+            sys.stdout.write(f"{claim.page}:{claim.line}: {claim.kind}: {claim.what}\n")
+            for draft in found:
+                try:
+                    entry = draft.entry(spots)
+                except NotFound as error:
+                    print(error, file=sys.stderr)
+                    continue
+                sys.stdout.write(f"  - {entry}\n")
+                if write and len(found) == 1 and (not draft.text or claim.kind == "message"):
+                    text = page.path.read_text(encoding="utf-8")
+                    page.path.write_text(with_entry(text, entry), encoding="utf-8")
+    return 0
+
+
+def _check(anchors: Sequence[Anchor], spots: Spots) -> int:
+    from trainmedic.ingest.update.anchors import problems
+
     broken = unread = 0
     for anchor, why, is_read in problems(spots, anchors):
         broken, unread = broken + is_read, unread + (not is_read)
