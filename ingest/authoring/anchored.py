@@ -180,8 +180,9 @@ class Claims:
             yield Claim(kind="option", what=name, page=self.name, line=field.line, by=by)
 
     def _is_named(self, words: Sequence[str]) -> bool:
-        texts = " ".join(text for anchor in self.anchors for text in (*anchor.texts, anchor.symbol)).replace("-", "_")
-        return any(re.search(rf"\b{re.escape(word.replace('-', '_').rpartition('.')[2])}\b", texts) for word in words)
+        texts = " ".join(text for anchor in self.anchors for text in (*anchor.texts, anchor.symbol))
+        last = (re.escape(_plain(word).rpartition(".")[2]).replace("_", "[-_]") for word in words)
+        return any(re.search(rf"(?<![^\W_]){word}(?!\w)", texts) for word in last)
 
     def _defaults(self) -> Iterator[Claim]:
         for quote in quoted.quotes_of(self.path):
