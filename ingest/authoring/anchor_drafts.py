@@ -1,5 +1,5 @@
-"""Proposes anchors: for a bound a line that came or went there and names a word of the page, for a message or an option
-the line that has it."""
+"""Proposes anchors: for a bound the change that the page cites, or a line that came or went there and names a word of
+the page."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 
-from trainmedic.ingest.authoring.anchored import WILD, Claim, Claims
+from trainmedic.ingest.authoring.anchored import Claim, Claims
 from trainmedic.ingest.update.anchors import Spots
 from trainmedic.ingest.update.history import PACKAGES
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, SourceError
-from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.pages.anchor import blob, change, folded
+from trainmedic.kb.pages.anchor import Cut, folded, place
 
 MOST, LONGEST, CERTAIN = 3, 120, 9.0
 _WORD = regex(r"[A-Za-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w+")
@@ -64,29 +62,28 @@ def with_entry(page: str, entry: str) -> str:
 class Drafts:
     def __init__(self, spots: Spots) -> None:
         self.spots = spots
-        self._texts = cache(self._all_texts)
 
     def of(self, page: Claims) -> Iterator[tuple[Draft, ...]]:
-        """For each claim that rests on nothing the best drafts, if there are any."""
+        """For each bound that rests on nothing the best drafts, if there are any."""
         for claim in page.all():
             with suppress(*_UNREADABLE):
-                found = () if claim.by else self._of_bound(page, claim) if claim.cut else self._of_words(page, claim)
+                found = self._of_bound(page, claim, claim.cut) if claim.cut and not claim.by else ()
                 best = sorted(found, key=lambda draft: (-draft.score, len(draft.text)))
                 if best:
                     yield tuple(best[: 1 if best[0].score >= CERTAIN else MOST])
 
-    def _of_bound(self, page: Claims, claim: Claim) -> Iterator[Draft]:
+    def _of_bound(self, page: Claims, claim: Claim, cut: Cut) -> Iterator[Draft]:
         """The change that the page cites, or the lines that one of both releases lacks and that name words of the page:
         those of the files that it cites, else of all that differ. Rare words count more."""
-        assert claim.cut is not None
-        package, known = claim.cut.package, self.spots.releases(claim.cut.package)
-        above = claim.cut.above(known)
+        package, known = cut.package, self.spots.releases(cut.package)
+        above = cut.above(known)
         before = next((a for a, b in pairwise(known) if b == above), "")
         if not before or package not in load_table(PACKAGES):
             return
         for url in page.urls:
+            name, version, what = place(url)
             with suppress(NotFound):
-                if change(url)[0] == package and self.spots.first(*change(url)) == above:
+                if name == package and not version and self.spots.first(package, what) == above:
                     yield Draft(claim, package, above, url, "", CERTAIN)
         words = _words(page)
         lines = [each for path in _cited(page, package) for each in self._changed(package, path, before, above, words)]
@@ -114,29 +111,9 @@ class Drafts:
                 ):
                     yield path, version, line, hits
 
-    def _of_words(self, page: Claims, claim: Claim) -> Iterator[Draft]:
-        """Where a message or an option stands in the newest release: in a file that the page cites, or anywhere."""
-        text = max((part.strip() for part in WILD.split(claim.what)), key=len)
-        if claim.kind != "message":
-            text = claim.what.partition(" ")[0].rpartition(".")[2]
-        pattern = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
-        named = (*(blob(u)[0] for u in page.urls), *(profiles()[n].package for n in page.frameworks if n in profiles()))
-        for package in dict.fromkeys(name for name in named if name in load_table(PACKAGES)):
-            with suppress(*_UNREADABLE):
-                newest = self.spots.releases(package)[-1]
-                cited = [(path, self.spots.file(package, newest, path) or "") for path in _cited(page, package)]
-                for score, texts in ((1.0, cited), (0.0, self._texts(package, newest))):
-                    for path, whole in texts if score or claim.kind == "message" else ():
-                        if line := next((line.strip() for line in whole.splitlines() if pattern.search(line)), ""):
-                            yield Draft(claim, package, newest, path, line[:LONGEST], score)
-
-    def _all_texts(self, package: str, version: str) -> list[tuple[str, str]]:
-        tree = self.spots.tree(package, version)
-        return [(_outer(package, path), tree.text(path)) for path in tree.paths() if path.endswith(".py")]
-
 
 def _cited(page: Claims, package: str) -> list[str]:
-    return list(dict.fromkeys(path for name, _, path in map(blob, page.urls) if name == package))
+    return list(dict.fromkeys(path for name, version, path in map(place, page.urls) if name == package and version))
 
 
 def _outer(package: str, path: str) -> str:

@@ -22,7 +22,7 @@ from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.pages.anchor import Cut, anchors, folded
+from trainmedic.kb.pages.anchor import Cut, anchors, folded, place
 from trainmedic.kb.pages.defect import defects_of
 from trainmedic.kb.pages.page import Field, read_page
 from trainmedic.kb.versions import version_key
@@ -69,6 +69,7 @@ class Claims:
         self.fields = self.front.mapping()
         checks = self.fields["checks"].items() if "checks" in self.fields else ()
         self.checks = [check.mapping() for check in checks]
+        self.applies = [check["applies"].mapping() for check in self.checks if "applies" in check]
 
     def all(self) -> tuple[Claim, ...]:
         return (*self._bounds(), *self._options(), *self._defaults(), *self._messages())
@@ -83,9 +84,7 @@ class Claims:
     def frameworks(self) -> tuple[str, ...]:
         """Those whose tables count, libraries last."""
         named = list(self.fields["frameworks"].texts() if "frameworks" in self.fields else ())
-        for check in self.checks:
-            applies = check["applies"].mapping() if "applies" in check else {}
-            named += applies["framework"].texts() if "framework" in applies else ()
+        named += (name for applies in self.applies if "framework" in applies for name in applies["framework"].texts())
         return tuple(dict.fromkeys((*(named or catalogue.frameworks()), *LIBRARIES)))
 
     @cached_property
@@ -105,13 +104,13 @@ class Claims:
                     found.append((field, node.func.id, tuple(literal)))
         return tuple(found)
 
-    def ranges(self) -> Iterator[tuple[Field, str, str]]:
+    def _claim(self, kind: Kind, what: str, line: int, by: str, cut: Cut | None = None) -> Claim:
+        return Claim(kind=kind, what=what, page=self.name, line=line, by=by, cut=cut)
+
+    def _ranges(self) -> Iterator[tuple[Field, str, str]]:
         """Field, package and range of every statement about versions."""
-        applies = [check["applies"].mapping() for check in self.checks if "applies" in check]
-        for field in (
-            *(self.fields[name] for name in ("affected", "fixed") if name in self.fields),
-            *(each["versions"] for each in applies if "versions" in each),
-        ):
+        whole = [self.fields[name] for name in ("affected", "fixed") if name in self.fields]
+        for field in (*whole, *(each["versions"] for each in self.applies if "versions" in each)):
             for package, value in field.mapping().items():
                 text = value.text()
                 yield value, package, text if text[0] in "<>=!~" else f">={text}"
@@ -120,64 +119,51 @@ class Claims:
                 yield field, arguments[-2], arguments[-1]
 
     @cached_property
+    def _keys(self) -> Mapping[str, tuple[Field, tuple[str, ...], tuple[str, ...]]]:
+        """Options and settings of the conditions: field, spellings, scopes."""
+        found: dict[str, tuple[Field, tuple[str, ...], tuple[str, ...]]] = {}
+        for field, function, (name, *scopes) in (term for term in self._terms if term[2]):
+            if function in _OPTION:
+                found.setdefault(name, (field, (name,), tuple(scopes)))
+            elif function in _SETTING and name in specs():
+                keys = (key.key for framework in self.frameworks for key in specs()[name].keys(framework))
+                found.setdefault(name, (field, tuple(keys), ()))
+        return found
+
+    @cached_property
     def options(self) -> frozenset[str]:
-        """The spellings of the options and settings that the page names."""
-        named = {
-            argument for _, function, arguments in self._terms if function in _OPTION for argument in arguments[:1]
-        }
-        named.update(_NAME.findall(self.text), *(anchor.texts for anchor in self.anchors))
-        settings = {arguments[0] for _, function, arguments in self._terms if function in _SETTING}
-        for setting in settings & specs().keys():
-            named.update(key.key for framework in self.frameworks for key in specs()[setting].keys(framework))
-        return frozenset(map(_plain, named))
+        """The spellings of all options that the page names."""
+        named = {key for _, keys, _ in self._keys.values() for key in keys}
+        return frozenset(map(_plain, named.union(_NAME.findall(self.text), *(each.texts for each in self.anchors))))
 
     def _bounds(self) -> Iterator[Claim]:
-        seen: set[Cut] = set()
-        for field, package, text in self.ranges():
+        found: dict[Cut, Field] = {}
+        for field, package, text in self._ranges():
             for cut in Cut.of(package, text):
-                if cut not in seen:
-                    seen.add(cut)
-                    by = self._rests(cut)
-                    yield Claim(kind="bound", what=str(cut), page=self.name, line=field.line, by=by, cut=cut)
+                found.setdefault(cut, field)
+        for cut, field in found.items():
+            yield self._claim("bound", str(cut), field.line, self._rests(cut), cut)
 
     def _rests(self, cut: Cut) -> str:
         known = known_releases(cut.package)
         wanted = cut.above(known) or cut.version
+        own = [each for a in self.anchors if a.package == cut.package for each in Cut.of(cut.package, a.within)]
+        if any(version_key(each.above(known) or each.version) == version_key(wanted) for each in own):
+            return "anchor"
         number = re.compile(rf"(?<![\w.]){re.escape(cut.version)}(?:\.0)*(?!\.?\d)")
-        for anchor in self.anchors:
-            if any(number.search(text) for text in anchor.texts):
-                return "anchor"
-            if anchor.package == cut.package:
-                for own in Cut.of(cut.package, anchor.within):
-                    if own == cut or version_key(own.above(known) or own.version) == version_key(wanted):
-                        return "anchor"
+        if "." in cut.version and any(number.search(text) for anchor in self.anchors for text in anchor.texts):
+            return "anchor"  # the code asks for this version
         if any(self.options & _turning(known, cut) for known in _tables_of(cut.package)):
             return "options"
-        pulls = set(map(int, re.findall(r"/pull/(\d+)", self.text)))
-        commits = set(re.findall(r"/commit/([0-9a-f]{7,})", self.text))
-        for defect in defects_of([cut.package]):
-            cited = defect.pull in pulls or (defect.commit and any(c.startswith(defect.commit[:7]) for c in commits))
-            if cited and any(r and version_key(r) == version_key(wanted) for r in (defect.fixed, defect.introduced)):
-                return "defects"
-        return ""
+        cited = {name for package, _, name in map(place, self.urls) if package == cut.package}
+        repairs = (defect for defect in defects_of([cut.package]) if f"pull {defect.pull}" in cited)
+        return "defects" if any(version_key(each.fixed or "") == version_key(wanted) for each in repairs) else ""
 
     def _options(self) -> Iterator[Claim]:
-        seen: set[str] = set()
-        for field, function, arguments in self._terms:
-            name = arguments[0] if arguments else ""
-            if not name or name in seen:
-                continue
-            if function in _OPTION:
-                keys = [name]
-            elif function in _SETTING and name in specs():
-                keys = [k.key for framework in self.frameworks for k in specs()[name].keys(framework)]
-            else:
-                continue
-            seen.add(name)
-            scopes = (*arguments[1:], *self.frameworks)
-            there = any(_knows(scope, key) for scope in scopes for key in keys)
+        for name, (field, keys, scopes) in self._keys.items():
+            there = any(_knows(scope, key) for scope in (*scopes, *self.frameworks) for key in keys)
             by = "options" if there else "anchor" if self._is_named([name, *keys]) else ""
-            yield Claim(kind="option", what=name, page=self.name, line=field.line, by=by)
+            yield self._claim("option", name, field.line, by)
 
     def _is_named(self, words: Sequence[str]) -> bool:
         texts = " ".join(text for anchor in self.anchors for text in (*anchor.texts, anchor.symbol))
@@ -186,16 +172,13 @@ class Claims:
 
     def _defaults(self) -> Iterator[Claim]:
         for quote in quoted.quotes_of(self.path):
-            history = quoted.history(quote, {})
-            holds = history and not any(quoted.faults([quote]))
+            holds = quoted.history(quote, {}) and not any(quoted.faults([quote]))
             by = "options" if holds else "anchor" if self._is_named([quote.option]) else ""
-            line = int(quote.place.rpartition(":")[2])
-            yield Claim(kind="default", what=f"{quote.option} = {quote.value}", page=self.name, line=line, by=by)
+            yield self._claim("default", f"{quote.option} = {quote.value}", int(quote.place.rpartition(":")[2]), by)
 
     def _messages(self) -> Iterator[Claim]:
         for said, field in self.said.items():
-            by = self._message_rests(said)
-            yield Claim(kind="message", what=said, page=self.name, line=field.line, by=by)
+            yield self._claim("message", said, field.line, self._message_rests(said))
 
     @cached_property
     def said(self) -> Mapping[str, Field]:
@@ -227,12 +210,9 @@ def _plain(name: str) -> str:
 
 @cache
 def _ends(known: Table) -> frozenset[str]:
-    names = map(_plain, known.names)
-    return frozenset(end for name in names for end in (name, *(name[at + 1 :] for at in _dots(name))))
-
-
-def _dots(name: str) -> list[int]:
-    return [at for at, letter in enumerate(name) if letter == "."]
+    """The names of all options and what is behind their dots."""
+    split = (_plain(name).split(".") for name in known.names)
+    return frozenset(".".join(parts[at:]) for parts in split for at in range(len(parts)))
 
 
 @cache
@@ -243,11 +223,9 @@ def _turning(known: Table, cut: Cut) -> frozenset[str]:
     exact = version_key(above) == version_key(cut.version) or (cut.after and before == cut.version)
     found = set()
     for name in known.names if before and exact else ():
-        line = known.line(name)
-        assert line is not None
-        first, last = line["life"][:2]
+        line = known.line(name) or {}
         changed = before in known.versions and any(known.versions[start] == above for start, _, _ in line["runs"])
-        if first == above or last == before or changed:
+        if changed or line["life"][0] == above or line["life"][1] == before:
             found |= {_plain(name), _plain(name).rpartition(".")[2]}
     return frozenset(found)
 

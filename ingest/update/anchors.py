@@ -106,10 +106,10 @@ class Spots:
 
     def problem(self, anchor: Anchor) -> str:
         """Why an anchor does not hold; empty if it does. Raises as `file`."""
-        known = self.releases(anchor.package, anchor.path)
+        known = self.releases(anchor.package, anchor.path if anchor.texts else "")
         if not known:
             raise NotFound(f"no release of {anchor.package} is at hand")
-        if anchor.change:
+        if not anchor.texts:
             return self._of_change(anchor, known)
         for version in self.beside(anchor, known):
             wanted = holds(version_key(version), parse_range(anchor.within)) if anchor.within else True
@@ -128,9 +128,9 @@ class Spots:
         return sorted(chosen, key=version_key)
 
     def _of_change(self, anchor: Anchor, known: Sequence[str]) -> str:
-        first = self.first(anchor.package, anchor.change)
+        first = self.first(anchor.package, anchor.path)
         above = Cut.of(anchor.package, anchor.within)[0].above(known)
-        return "" if above == first else f"{anchor.change} came with {anchor.package} {first}, not {above or 'yet'}"
+        return "" if above == first else f"{anchor.path} came with {anchor.package} {first}, not {above or 'yet'}"
 
     def first(self, package: str, change: str) -> str:
         """The lowest release with a ``pull NUMBER`` or ``commit NAME``. Raises `NotFound`."""

@@ -6,7 +6,6 @@ no others. A commit or pull request takes ``in`` alone: the releases that contai
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from functools import cache
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.pages.page import Field
+from trainmedic.kb.sources.search import defined
 from trainmedic.kb.sources.selection import release_key
 from trainmedic.kb.versions import parse_range, parse_version, version_key
 
@@ -22,7 +22,8 @@ _URL = re.compile(r"https://github\.com/(?P<repository>[^/]+/[^/]+)/(?P<kind>blo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """``path`` is that of the repository, ``within`` a range of versions (empty: no bound); see the module."""
+    """``path`` is that of the repository, of a change without ``texts`` its name (`place`); ``within`` is a range of
+    versions, empty: no bound."""
 
     page: str
     line: int
@@ -30,7 +31,6 @@ class Anchor:
     package: str
     version: str = ""
     path: str = ""
-    change: str = ""
     texts: tuple[str, ...] = ()
     symbol: str = ""
     within: str = ""
@@ -66,23 +66,21 @@ class Cut:
 def anchors(front: Field) -> Iterator[Anchor]:
     """The anchors of a page's front matter. Raises `PageError`."""
     fields = front.mapping()
-    refutations = (item.mapping() for item in (fields["refutations"].items() if "refutations" in fields else ()))
-    yield from (anchor for each in refutations if "source" in each and (anchor := _anchor(each["source"])))
-    checks = (item.mapping() for item in (fields["checks"].items() if "checks" in fields else ()))
-    for each in (fields, *checks):
-        yield from (a for item in (each["sources"].items() if "sources" in each else ()) if (a := _anchor(item)))
+    parts = [fields, *(item.mapping() for item in (fields["checks"].items() if "checks" in fields else ()))]
+    sources = [source for part in parts if "sources" in part for source in part["sources"].items()]
+    refutations = [item.mapping() for item in (fields["refutations"].items() if "refutations" in fields else ())]
+    for source in (*sources, *(each["source"] for each in refutations if "source" in each)):
+        if {"text", "in"} & source.mapping().keys():
+            yield _anchor(source)
 
 
-def _anchor(source: Field) -> Anchor | None:
+def _anchor(source: Field) -> Anchor:
     fields = source.mapping()
-    if not {"text", "in"} & fields.keys():
-        return None
     url = fields["url"].text()
-    found = _URL.match(url)
-    package = package_of(found["repository"]) if found else ""
-    if found is None or not package:
+    package, version, path = place(url)
+    if not package:
         raise source.error("text and in go with a file, pull request or commit of a known package on GitHub")
-    is_file = found["kind"] == "blob"
+    is_file = "/blob/" in url
     if is_file != ("text" in fields):
         raise source.error("a file needs text" if is_file else "text goes with a file")
     within = fields["in"].text() if "in" in fields else ""
@@ -90,41 +88,33 @@ def _anchor(source: Field) -> Anchor | None:
         Cut.of(package, within)
     except ValueError as error:
         raise fields["in"].error(str(error)) from None
+    texts = fields.get("text")
     return Anchor(
         page=source.page,
         line=source.line,
         url=url,
         package=package,
-        version=blob(url)[1],
-        path=blob(url)[2],
-        change=change(url)[1],
-        texts=_texts(fields),
+        version=version,
+        path=path,
+        texts=() if texts is None else texts.texts() if texts.is_list else (texts.text(),),
         symbol=fields["symbol"].text() if "symbol" in fields else "",
         within=within,
     )
 
 
-def blob(url: str) -> tuple[str, str, str]:
-    """Package, release (empty for a branch or commit) and path of a file on GitHub; all empty for another address."""
+def place(url: str) -> tuple[str, str, str]:
+    """Package, release (empty: of a branch or commit) and path of a file on GitHub; of a change its name in place of
+    the path, ``pull 4912``. All empty for another address."""
     found = _URL.match(url)
-    package = package_of(found["repository"]) if found and found["kind"] == "blob" else ""
+    package = package_of(found["repository"]) if found else ""
     if found is None or not package:
         return "", "", ""
     tag, _, path = found["rest"].partition("/")
-    return package, version_of_tag(package, tag), path
-
-
-def change(url: str) -> tuple[str, str]:
-    """Package and ``pull NUMBER`` or ``commit NAME`` of an address on GitHub; both empty for another."""
-    found = _URL.match(url)
-    package = package_of(found["repository"]) if found and found["kind"] != "blob" else ""
-    return (package, f"{found['kind']} {found['rest'].partition('/')[0]}") if found and package else ("", "")
-
-
-def _texts(fields: Mapping[str, Field]) -> tuple[str, ...]:
-    if "text" not in fields:
-        return ()
-    return fields["text"].texts() if fields["text"].is_list else (fields["text"].text(),)
+    return (
+        (package, version_of_tag(package, tag), path)
+        if found["kind"] == "blob"
+        else (package, "", f"{found['kind']} {tag}")
+    )
 
 
 @cache
@@ -160,22 +150,10 @@ def stands(anchor: Anchor, content: str | None) -> str:
     """What of an anchor does not stand in its file; empty if all does. None: there is no file."""
     if content is None:
         return f"{anchor.path} is not there"
-    if anchor.symbol and (content := _code_of(anchor.symbol, content) or "") == "":
-        return f"{anchor.symbol} is not there"
+    if anchor.symbol:
+        first, last = defined(content).get(anchor.symbol, (1, 0))
+        if not last:
+            return f"{anchor.symbol} is not there"
+        content = "\n".join(content.splitlines()[first - 1 : last])
     whole = folded(content)
     return next((f"{text!r} is not there" for text in anchor.texts if folded(text) not in whole), "")
-
-
-def _code_of(symbol: str, code: str) -> str | None:
-    """The text of a (dotted) function or class."""
-    try:
-        scope: ast.AST = ast.parse(code)
-    except SyntaxError:
-        return None
-    for name in symbol.split("."):
-        named = (node for node in ast.walk(scope) if getattr(node, "name", "") == name)
-        found = next((n for n in named if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))), None)
-        if found is None:
-            return None
-        scope = found
-    return ast.get_source_segment(code, scope)

@@ -23,9 +23,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="read what the written anchors name in releases again")
     clones = "a folder with git clones of packages, whose tags are read; for others their package index"
     parser.add_argument("--checkouts", type=Path, metavar="FOLDER", help=clones)
-    parser.add_argument("--draft", action="store_true", help="propose anchors for what rests on nothing")
+    parser.add_argument("--draft", action="store_true", help="propose anchors for bounds that rest on nothing")
     parser.add_argument(
-        "--write", action="store_true", help="with --draft: put those into the pages that are beyond doubt"
+        "--write", action="store_true", help="with --draft: put the changes that the pages cite into them"
     )
 
 
@@ -75,7 +75,7 @@ def _draft(pages: Sequence[Claims], spots: Spots, write: bool) -> int:
                     print(error, file=sys.stderr)
                     continue
                 sys.stdout.write(f"  - {entry}\n")
-                if write and len(found) == 1 and (not draft.text or claim.kind == "message"):
+                if write and not draft.text:
                     text = page.path.read_text(encoding="utf-8")
                     page.path.write_text(with_entry(text, entry), encoding="utf-8")
     return 0
