@@ -18,7 +18,7 @@ from trainmedic.ingest.update import quoted
 from trainmedic.kb.error_messages.index import load_index
 from trainmedic.kb.error_messages.template import skeleton
 from trainmedic.kb.frameworks import catalogue
-from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.frameworks.profiles import profiles, select
 from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.lazy import regex
@@ -28,7 +28,7 @@ from trainmedic.kb.pages.page import Field, read_page
 from trainmedic.kb.versions import version_key
 
 Kind = Literal["bound", "option", "default", "message"]
-LIBRARIES = ("transformers", "deepspeed", "accelerate", "peft", "bitsandbytes-config", "megatron-core", "sglang")
+LIBRARIES = select("library", "server")
 LEAST, CLEAR = 4, 12
 """Characters in a row by which a message is told; by which a template is, of which it has more than the name."""
 WILD = regex(r"[*?\d]+|\[[^\]]*\]")
