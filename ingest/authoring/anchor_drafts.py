@@ -19,7 +19,7 @@ from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, SourceErro
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.pages.anchor import Cut, folded, place
 
-MOST, LONGEST, CERTAIN = 3, 120, 9.0
+MOST, LONGEST = 3, 120
 _WORD = regex(r"[A-Za-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w+")
 _TICKED = regex(r"`-{0,2}([A-Za-z][\w.]{3,})`")
 _UNREADABLE = (NotFound, Forbidden, SourceError, InvalidRequest)
@@ -68,9 +68,8 @@ class Drafts:
         for claim in page.all():
             with suppress(*_UNREADABLE):
                 found = self._of_bound(page, claim, claim.cut) if claim.cut and not claim.by else ()
-                best = sorted(found, key=lambda draft: (-draft.score, len(draft.text)))
-                if best:
-                    yield tuple(best[: 1 if best[0].score >= CERTAIN else MOST])
+                if best := sorted(found, key=lambda draft: (-draft.score, len(draft.text)))[:MOST]:
+                    yield tuple(best)
 
     def _of_bound(self, page: Claims, claim: Claim, cut: Cut) -> Iterator[Draft]:
         """The change that the page cites, or the lines that one of both releases lacks and that name words of the page:
@@ -84,7 +83,8 @@ class Drafts:
             name, version, what = place(url)
             with suppress(NotFound):
                 if name == package and not version and self.spots.first(package, what) == above:
-                    yield Draft(claim, package, above, url, "", CERTAIN)
+                    yield Draft(claim, package, above, url, "", 0)
+                    return
         words = _words(page)
         lines = [each for path in _cited(page, package) for each in self._changed(package, path, before, above, words)]
         if not lines:

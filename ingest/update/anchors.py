@@ -11,9 +11,10 @@ from trainmedic.ingest.update.history import PACKAGES, History
 from trainmedic.ingest.update.releases import Published
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, SourceError
-from trainmedic.kb.pages.anchor import Anchor, Cut, anchors, folded, stands
+from trainmedic.kb.pages.anchor import Anchor, Cut, anchors, folded
 from trainmedic.kb.pages.case import CAUSES, is_cause
 from trainmedic.kb.pages.page import discover, read_page
+from trainmedic.kb.sources.search import defined
 from trainmedic.kb.sources.selection import in_project
 from trainmedic.kb.versions import holds, parse_range, version_key
 
@@ -113,7 +114,7 @@ class Spots:
             return self._of_change(anchor, known)
         for version in self.beside(anchor, known):
             wanted = holds(version_key(version), parse_range(anchor.within)) if anchor.within else True
-            missing = stands(anchor, self.file(anchor.package, version, anchor.path))
+            missing = _lacks(anchor, self.file(anchor.package, version, anchor.path))
             if bool(missing) == bool(wanted):
                 return f"{anchor.package} {version}: {missing or f'{anchor.texts[0]!r} is there'} ({anchor.path})"
         return ""
@@ -145,6 +146,19 @@ class Spots:
         if not first:
             raise NotFound(f"no release of the checkout has {change}")
         return first
+
+
+def _lacks(anchor: Anchor, content: str | None) -> str:
+    """What of an anchor does not stand in its file; empty if all does. None: there is no file."""
+    if content is None:
+        return f"{anchor.path} is not there"
+    if anchor.symbol:
+        first, last = defined(content).get(anchor.symbol, (1, 0))
+        if not last:
+            return f"{anchor.symbol} is not there"
+        content = "\n".join(content.splitlines()[first - 1 : last])
+    whole = folded(content)
+    return next((f"{text!r} is not there" for text in anchor.texts if folded(text) not in whole), "")
 
 
 def _is_code(path: str) -> bool:

@@ -13,7 +13,6 @@ from functools import cache
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.pages.page import Field
-from trainmedic.kb.sources.search import defined
 from trainmedic.kb.sources.selection import release_key
 from trainmedic.kb.versions import parse_range, parse_version, version_key
 
@@ -144,16 +143,3 @@ def version_of_tag(package: str, tag: str) -> str:
 def folded(text: str) -> str:
     """With all white space as single blanks."""
     return " ".join(text.split())
-
-
-def stands(anchor: Anchor, content: str | None) -> str:
-    """What of an anchor does not stand in its file; empty if all does. None: there is no file."""
-    if content is None:
-        return f"{anchor.path} is not there"
-    if anchor.symbol:
-        first, last = defined(content).get(anchor.symbol, (1, 0))
-        if not last:
-            return f"{anchor.symbol} is not there"
-        content = "\n".join(content.splitlines()[first - 1 : last])
-    whole = folded(content)
-    return next((f"{text!r} is not there" for text in anchor.texts if folded(text) not in whole), "")
