@@ -148,7 +148,7 @@ class Claims:
         known = known_releases(cut.package)
         wanted = cut.above(known) or cut.version
         own = [each for a in self.anchors if a.package == cut.package for each in Cut.of(cut.package, a.within)]
-        if any(version_key(each.above(known) or each.version) == version_key(wanted) for each in own):
+        if any(_is_same(each, cut, known) for each in own):
             return "anchor"
         number = re.compile(rf"(?<![\w.]){re.escape(cut.version)}(?:\.0)*(?!\.?\d)")
         if "." in cut.version and any(number.search(text) for anchor in self.anchors for text in anchor.texts):
@@ -196,6 +196,15 @@ class Claims:
             return "anchor" if self._is_named(names) else ""
         filled = _BLANK.sub("x", said)  # what a literal says may be the value in a hole of a message
         return "messages" if _is_shipped(said) or load_index().find([filled]) else ""
+
+
+def _is_same(own: Cut, cut: Cut, known: Sequence[str]) -> bool:
+    """Whether two cuts are one: ``>4.48`` is ``>=4.48.1``; ``>=4.46`` is ``>=4.46.1`` where there is no 4.46.0."""
+    mine, other, above = (version_key(v) for v in (own.version, cut.version, cut.above(known)))
+    if cut.after:
+        return mine > other and version_key(own.above(known)) == above
+    first = mine.release[:2] == other.release[:2] and mine.micro <= 1 and above >= mine
+    return mine == other or (mine > other and first)
 
 
 def _knows(framework: str, key: str) -> bool:
