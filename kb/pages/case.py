@@ -10,6 +10,7 @@ from types import MappingProxyType
 from trainmedic.kb.audit.defect import Effect
 from trainmedic.kb.model.case import Case, Question, Refutation
 from trainmedic.kb.model.page import Page, PageProblem
+from trainmedic.kb.pages.anchor import anchors
 from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, Kind, PageError, chapters, load, page_id, suggestion
 from trainmedic.kb.pages.sections import documentation, sections
 
@@ -72,6 +73,7 @@ def page_fields(front: Field) -> Fields:
 def read_case(path: Path, page: Page, front: Field) -> tuple[Case, Page]:
     """One page's case, and the page without its text, but with the lines of its sections. Raises `PageError`."""
     fields = page_fields(front)
+    tuple(anchors(front))  # their shape
     reviewed, _, reader = fields.text("reviewed").partition(", ")
     if reader and reader not in READERS:
         raise fields["reviewed"].error(f"unknown reader {reader!r}{suggestion(reader, READERS)}")
@@ -143,7 +145,7 @@ def symptom_lines(field: Field) -> Mapping[str, tuple[str, ...]]:
 
 
 def _refutation(field: Field) -> Refutation:
-    fields = field.fields(("claim", "why"))
+    fields = field.fields(("claim", "why"), ("source",))
     return Refutation(claim=fields["claim"].either(), why=fields["why"].either())
 
 
