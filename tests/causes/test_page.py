@@ -22,6 +22,7 @@ frameworks: [trl]
 symptoms: {en: [a, b, c, d], zh: [甲, 乙, 丙, 丁]}
 affected: {trl: ">=1.0,<2.0"}
 fixed: {trl: "2.0"}
+effect: silent
 evidence: reporter
 reviewed: 2026-11-21
 no_rule: "it cannot be seen"
