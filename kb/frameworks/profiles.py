@@ -7,7 +7,7 @@ package and the word that users write.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -63,6 +63,33 @@ class ReaderSpec:
     unless: str = ""
     unless_text: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """Where the source declares options, and how: see ``declares`` in the README."""
+
+    how: str
+    owner: str = ""
+    files: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    within: str = ""
+    names: tuple[str, ...] = ()
+    first: bool = False
+    decorated: str = ""
+    prefix: str = ""
+    sections: Mapping[str, str] = field(default_factory=dict)
+    unions: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    parts: str = ""
+    imported: str = ""
+    functions: tuple[str, ...] = ()
+    positional: bool = False
+    aliases: bool = False
+    by_alias: bool = False
+    dashed: bool = False
+    least: int = 1
+    beyond: str = ""
+    unless: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +205,7 @@ class Profile:
     commands: Commands = Commands()
     programs: tuple[Program, ...] = ()
     readers: tuple[ReaderSpec, ...] = ()
+    declares: tuple[Declaration, ...] = ()
     engine_arguments: EngineArguments | None = None
     implies: tuple[Implication, ...] = ()
     purposes: tuple[Purpose, ...] = ()
@@ -240,6 +268,7 @@ def load(path: Path) -> Profile:
     values["commands"] = Commands(**_frozen(values.get("commands", {})))
     values["programs"] = tuple(Program(**each) for each in values.get("programs", ()))
     values["readers"] = tuple(ReaderSpec(**_frozen(each)) for each in values.get("readers", ()))
+    values["declares"] = tuple(_declarations(values.get("declares", ())))
     values["implies"] = tuple(Implication(**each) for each in values.get("implies", ()))
     values["purposes"] = tuple(Purpose(**_frozen(each)) for each in values.get("purposes", ()))
     values["words"] = Words(**values.get("words", {}))
@@ -252,6 +281,14 @@ def load(path: Path) -> Profile:
     }
     values["owners"] = _frozen(values.get("owners", {}))
     return Profile(name=name, **_frozen(values))
+
+
+def _declarations(tables: Sequence[Mapping[str, Any]]) -> Iterator[Declaration]:
+    """One that names no files is about those of the one before."""
+    files: tuple[str, ...] = ()
+    for each in map(_frozen, tables):
+        files = each.setdefault("files", files)
+        yield Declaration(**each)
 
 
 def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:
