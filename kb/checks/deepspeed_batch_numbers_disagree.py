@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
+from trainmedic.kb.frameworks.profiles import BESIDE
 from trainmedic.kb.model.place import Span
 
 _KEYS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
@@ -15,12 +16,16 @@ def check(facts: Facts) -> Outcome:
     Tensor, sequence and pipeline parallelism divide the ranks, so a known number of ranks is an upper limit only.
     Elastic training replaces the three numbers by its own.
     """
-    if facts.option("elasticity.enabled", "deepspeed").value is True:
+    return next((found for name in BESIDE if (found := _of_file(facts, name)).value is True), CLEAR)
+
+
+def _of_file(facts: Facts, name: str) -> Outcome:
+    if facts.option("elasticity.enabled", name).value is True:
         return CLEAR
     numbers: list[int] = []
     places: list[Span] = []
     for key in _KEYS:
-        fact = facts.option(key, "deepspeed")
+        fact = facts.option(key, name)
         if isinstance(fact.value, bool) or not isinstance(fact.value, int) or fact.value < 1:
             return CLEAR
         numbers.append(fact.value)

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
-from trainmedic.kb.frameworks.profiles import HF_TRAINERS
+from trainmedic.kb.frameworks.profiles import BESIDE, FOREIGN, HF_TRAINERS
 from trainmedic.kb.model.run import Option, Value
-
-_PAIRS = (
-    ("train_micro_batch_size_per_gpu", ("per_device_train_batch_size", "micro_batch_size")),
-    ("gradient_accumulation_steps", ("gradient_accumulation_steps",)),
-    ("gradient_clipping", ("max_grad_norm",)),
-    ("optimizer.params.lr", ("learning_rate",)),
-    ("optimizer.params.weight_decay", ("weight_decay",)),
-    ("optimizer.params.eps", ("adam_epsilon",)),
-    ("scheduler.params.warmup_max_lr", ("learning_rate",)),
-    ("bf16.enabled", ("bf16",)),
-    ("fp16.enabled", ("fp16",)),
-)
-"""DeepSpeed's key, and what the trainers call it."""
 
 
 def check(facts: Facts) -> Outcome:
@@ -26,26 +15,25 @@ def check(facts: Facts) -> Outcome:
     framework = facts.run.framework
     if framework is None or framework.value not in HF_TRAINERS:
         return CLEAR
-    for key, names in _PAIRS:
-        theirs = _last(facts, key, deepspeed=True)
-        ours = next((option for name in names if (option := _last(facts, name, deepspeed=False)) is not None), None)
-        if theirs is None or ours is None or not _differ(theirs.value, ours.value):
-            continue
-        shown = {"key": key, "theirs": repr(theirs.value), "name": ours.key, "ours": repr(ours.value)}
-        return fires(theirs.span, ours.span, **shown)
+    for part, file in BESIDE.items():
+        for key, how in file.fill.items():
+            names = (*how["from"][:1], *how.get("also", ())) if "from" in how and not how.get("pair") else ()
+            theirs = next(reversed(_in_file(facts, part, key)), None)
+            ours = next((found[-1] for name in names if (found := _of_trainer(facts, name))), None)
+            if theirs is None or ours is None or not _differ(theirs.value, ours.value):
+                continue
+            shown = {"key": key, "theirs": repr(theirs.value), "name": ours.key, "ours": repr(ours.value)}
+            return fires(theirs.span, ours.span, **shown)
     return CLEAR
 
 
-def _last(facts: Facts, key: str, *, deepspeed: bool) -> Option | None:
-    """The option as the DeepSpeed file (or the dictionary given to the trainer) has it, or as the trainer has it."""
-    options = [
-        option
-        for option in facts.options(key)
-        if (option.scope == "deepspeed") == deepspeed and option.scope not in ("env", "launcher", "accelerate")
-    ]
-    if deepspeed:
-        options += facts.options(f"deepspeed.{key}")
-    return options[-1] if options else None
+def _in_file(facts: Facts, part: str, key: str) -> Sequence[Option]:
+    """The option as the file, or the dictionary that is given to the trainer, has it."""
+    return (*facts.options(key, part), *facts.options(f"{part}.{key}"))
+
+
+def _of_trainer(facts: Facts, name: str) -> Sequence[Option]:
+    return [option for option in facts.options(name) if option.scope not in FOREIGN]
 
 
 def _differ(theirs: Value, ours: Value) -> bool:

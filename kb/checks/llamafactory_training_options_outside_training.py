@@ -5,12 +5,11 @@ from __future__ import annotations
 from trainmedic.kb.checks.option_offences import Offence, report
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome
+from trainmedic.kb.frameworks.profiles import BASE
 from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.model.run import Origin
 
-_ENTRIES = {
-    f"{cli} {command}" for cli in ("llamafactory-cli", "lmf") for command in ("export", "chat", "api", "webchat")
-}
+_VERBS = ("export", "chat", "api", "webchat")
 _PARSED = frozenset({"ModelArguments", "DataArguments", "FinetuningArguments", "GeneratingArguments"})
 _FILES = (Origin.YAML, Origin.FLAG, Origin.HYDRA)
 
@@ -18,8 +17,9 @@ _FILES = (Origin.YAML, Origin.FLAG, Origin.HYDRA)
 def check(facts: Facts) -> Outcome:
     """Fires on names that only the training arguments have, unless extra names are allowed."""
     entry = next((r.entry.value for r in facts.run.regions if r.entry is not None), "")
-    own, base = table("llamafactory"), table("transformers")
-    if entry not in _ENTRIES or own is None or base is None:
+    framework = facts.run.framework
+    own, base = table(framework.value) if framework is not None else None, table(BASE)
+    if own is None or base is None or entry.partition(" ")[2] not in _VERBS:
         return CLEAR
     if any("ALLOW_EXTRA_ARGS" in source.text for source in facts.evidence.sources):
         return CLEAR

@@ -16,8 +16,9 @@ _SCIENTIFIC = regex(r"([+-]?[0-9]+)([eE][+-]?[0-9]+)")
 def check(facts: Facts) -> Outcome:
     """Fires on options that want a number; the page bounds the version."""
     offences = []
+    own = facts.name("framework").value
     for option, reader, verdict in judged(facts):
-        if reader.catalogue != "llamafactory" or option.origin is not Origin.YAML or option.quoted:
+        if reader.catalogue != own or option.origin is not Origin.YAML or option.quoted:
             continue
         info = readable(option, verdict)
         match = _SCIENTIFIC.fullmatch(option.raw or "")

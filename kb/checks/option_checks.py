@@ -64,7 +64,7 @@ def ignored(facts: Facts) -> Outcome:
         [
             Offence(option, "", "")
             for option, reader, meant in _unknown(facts, strict=False)
-            if meant.why == "none" and reader.catalogue != "deepspeed" and reader.how != "tree"
+            if meant.why == "none" and reader.how not in ("json", "tree")
         ],
         facts,
     )
@@ -76,7 +76,7 @@ def misspelt_ignored(facts: Facts) -> Outcome:
         [
             Offence(option, meant.en, meant.zh)
             for option, reader, meant in _unknown(facts, strict=False)
-            if meant.why == "spelling" and meant.name and (reader.catalogue != "deepspeed" or "." not in meant.name)
+            if meant.why == "spelling" and meant.name and (reader.how != "json" or "." not in meant.name)
             if reader.how != "tree" or _beside(option.key, meant.name)
         ],
         facts,
@@ -93,9 +93,10 @@ def _beside(name: str, meant: str) -> bool:
 def zero_option_outside_section(facts: Facts) -> Outcome:
     offences = []
     for option, reader, verdict in judged(facts):
-        if reader.catalogue == "deepspeed" and verdict.kind == UNKNOWN and "." not in verdict.name:
+        sections = profiles()[reader.catalogue].nested if reader.how == "json" else ()
+        if sections and verdict.kind == UNKNOWN and "." not in verdict.name:
             place = hint(reader, verdict.name).name
-            if place == f"zero_optimization.{verdict.name}":
+            if place in [f"{section}.{verdict.name}" for section in sections]:
                 offences.append(Offence(option, f"belongs into {place}", f"应写成 {place}"))
     return report(offences, facts)
 
@@ -152,7 +153,7 @@ def abbreviated(facts: Facts) -> Outcome:
     def problem(option: Option, reader: Reader, verdict: Verdict) -> tuple[str, str] | None:
         if verdict.kind != KNOWN or verdict.info is None or not verdict.info.abbreviated or reader.how != "argparse":
             return None
-        if reader.catalogue == "sglang":  # its own documentation writes --tp and --dp
+        if profiles()[reader.catalogue].abbreviated:
             return None
         return f"read as {verdict.name}", f"会被读成 {verdict.name}"
 

@@ -9,8 +9,8 @@ from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.model.run import Option, Unresolved
 
 _REPEATABLE = ("env", "include", "exclude")
-_NESTED = ("axolotl", "llamafactory", "deepspeed", "accelerate")
-"""A dot there is a level of the file, and lists hold the same name many times."""
+_LINES = ("argparse", "cyclopts")
+"""In files a dot is a level, and lists hold the same name many times."""
 
 
 def check(facts: Facts) -> Outcome:
@@ -24,7 +24,7 @@ def check(facts: Facts) -> Outcome:
             or reader.how in ("call", "hydra", "tree")
         ):
             continue
-        if "." in option.key and reader.catalogue in _NESTED:
+        if "." in option.key and reader.how not in _LINES:
             continue
         key = (option.span.attachment, option.scope, option.origin.value, verdict.name)
         before = first.setdefault(key, option)

@@ -9,11 +9,11 @@ from trainmedic.kb.checks.option_readers import judged
 from trainmedic.kb.checks.option_verdicts import Reader
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option
 
 _KEYS = ("lora_target_modules", "target_modules", "ds.lora.target_modules", "lora_target")
-_WHOLE = (("trl", "argparse"), ("openrlhf", "argparse"), ("axolotl", "pydantic"), ("peft", "call"))
 _NAMES = regex(r"\w+(?:\s*,\s*\w+)+")
 _BRACKETS = regex(r"\[[\w'\",\s]+\]")
 
@@ -32,8 +32,6 @@ def check(facts: Facts) -> Outcome:
 
 def _joined(option: Option, text: str, reader: Reader) -> bool:
     """Whether one text lists several names for a reader that does not split it."""
-    if reader.catalogue == "llamafactory":
-        return option.quoted and bool(_BRACKETS.fullmatch(text))
-    if (reader.catalogue, reader.how) not in _WHOLE:
-        return False
-    return bool(_NAMES.fullmatch(text)) or (option.quoted and bool(_BRACKETS.fullmatch(text)))
+    joined = profiles()[reader.catalogue].joined_lists.get(reader.how, "")
+    bracketed = joined != "" and option.quoted and _BRACKETS.fullmatch(text) is not None
+    return bracketed or (joined == "any" and _NAMES.fullmatch(text) is not None)

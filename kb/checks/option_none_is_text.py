@@ -7,6 +7,7 @@ from trainmedic.kb.checks.option_readers import judged
 from trainmedic.kb.checks.option_values import plain, readable
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.run import Origin
 
 _READ = ("report_to", "post_processor")
@@ -21,7 +22,7 @@ def check(facts: Facts) -> Outcome:
         info = readable(option, verdict)
         if info is None or option.raw not in _WORDS or info.choices or plain(info.type or "") != "str":
             continue
-        if reader.catalogue == "ms-swift" or info.key in _READ:
+        if profiles()[reader.catalogue].text_none or info.key in _READ:
             continue
         flag = reader.how == "argparse" and option.origin is Origin.FLAG
         file = reader.how == "dict" and option.origin is Origin.YAML and option.raw == "None" and not option.quoted

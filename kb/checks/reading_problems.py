@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
-from trainmedic.kb.frameworks.profiles import HF_TRAINERS
+from trainmedic.kb.frameworks.profiles import BESIDE, HF_TRAINERS
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Region
@@ -78,7 +78,8 @@ def _is_omission(span: Span, facts: Facts) -> bool:
 def _deepspeed_problems(facts: Facts, code: str) -> Iterator[tuple[Region, Problem, Span]]:
     """Problems of one code in DeepSpeed files that were read whole."""
     for region in facts.run.regions:
-        if region.kind != "json" or region.partial or not region.options or region.options[0].scope != "deepspeed":
+        file = BESIDE.get(region.options[0].scope) if region.options else None
+        if region.kind != "json" or region.partial or file is None or not file.json:
             continue
         for problem in facts.evidence.receipt.problems:
             span = problem.span

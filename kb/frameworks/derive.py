@@ -10,14 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmedic.kb.frameworks.catalogue import around
-from trainmedic.kb.frameworks.profiles import HF_TRAINERS, INHERITS, Profile, profiles
+from trainmedic.kb.frameworks.profiles import CALLS, HF_TRAINERS, INHERITS, Profile, profiles
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, Setting, Unresolved, Value, VersionFact
 from trainmedic.kb.versions import version_key
 
 _PRESET = regex(r"(?:^|[^a-z])z(?:ero)?_?-?([0-3])(?![0-9])", re.IGNORECASE)
-PEFT_CALLS = ("LoraConfig", "AdaLoraConfig", "PeftConfig", "LoraModelConfig", "get_peft_model")
-"""Classes and functions whose keywords are PEFT's."""
 _FULL = ("full", "freeze", "none", "longlora_full")
 
 
@@ -171,9 +169,7 @@ def _tuner(draft: Draft) -> None:
             word = draft.value("tuner")
             none = word is None or str(word).lower() in _FULL
             draft.put("use_peft", not none, f"tuner {word if word is not None else 'unset'}", "tuner")
-    peft = next(
-        (option for option in draft.options if option.scope in PEFT_CALLS and option.key != "peft_config"), None
-    )
+    peft = next((option for option in draft.options if option.scope in CALLS and option.key != "peft_config"), None)
     if peft is not None and draft.value("use_peft") is not True:
         draft.settings["use_peft"] = Setting(
             name="use_peft", value=True, option=peft, source="a PEFT configuration is made", key=peft.key

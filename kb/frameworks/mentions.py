@@ -149,6 +149,6 @@ def framework_of_log(rows: Sequence[Row]) -> Recognised | None:
             return Recognised(value=own, reason=f"the log's metrics are {own}'s", span=row.span)
         if row.style == "megatron" and "consumed samples" in row.metrics:
             return Recognised(value="megatron-core", reason="the log's lines are Megatron's", span=row.span)
-        if row.style == "verl" and any(name.startswith(_VERL_LOGS) for name in row.metrics):
+        if row.style == "dashed" and any(name.startswith(_VERL_LOGS) for name in row.metrics):
             return Recognised(value="verl", reason="the log's metrics are verl's", span=row.span)
     return None

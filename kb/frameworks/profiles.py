@@ -7,7 +7,7 @@ package and the word that users write.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -90,6 +90,36 @@ class Declaration:
     least: int = 1
     beyond: str = ""
     unless: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnFile:
+    """The file of its own that a library reads beside a trainer's options: see ``[file]`` in the README."""
+
+    keys: tuple[str, ...]
+    several: tuple[str, ...] = ()
+    setting: str = ""
+    name: str = ""
+    variable: str = ""
+    json: bool = False
+    launched: bool = False
+    handed_to: str = ""
+    fill: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def has(self, names: Set[str]) -> bool:
+        """Whether a file of these names is one."""
+        return not names.isdisjoint(self.keys) or len(names & set(self.several)) > 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launcher:
+    """A command (with a ``verb``) or modules that start a program once for each device; with ``sets_devices`` it
+    chooses these itself."""
+
+    command: str
+    verb: str = ""
+    modules: tuple[str, ...] = ()
+    sets_devices: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +236,21 @@ class Profile:
     programs: tuple[Program, ...] = ()
     readers: tuple[ReaderSpec, ...] = ()
     declares: tuple[Declaration, ...] = ()
+    file: OwnFile | None = None
+    launcher: Launcher | None = None
+    defaults_for: str = ""
+    scripted: bool = False
+    patches: bool = False
+    calls: tuple[str, ...] = ()
+    checked: tuple[str, ...] = ()
+    joined_lists: Mapping[str, str] = field(default_factory=dict)
+    abbreviated: bool = False
+    text_none: bool = False
+    none_since: str = ""
+    fills_auto: tuple[str, ...] = ()
+    named_engines: bool = False
+    loss_summed: str = ""
+    wrong_metrics: Mapping[str, str] = field(default_factory=dict)
     engine_arguments: EngineArguments | None = None
     implies: tuple[Implication, ...] = ()
     purposes: tuple[Purpose, ...] = ()
@@ -269,6 +314,10 @@ def load(path: Path) -> Profile:
     values["programs"] = tuple(Program(**each) for each in values.get("programs", ()))
     values["readers"] = tuple(ReaderSpec(**_frozen(each)) for each in values.get("readers", ()))
     values["declares"] = tuple(_declarations(values.get("declares", ())))
+    if "file" in values:
+        values["file"] = OwnFile(**_frozen(values["file"]))
+    if "launcher" in values:
+        values["launcher"] = Launcher(**_frozen(values["launcher"]))
     values["implies"] = tuple(Implication(**each) for each in values.get("implies", ()))
     values["purposes"] = tuple(Purpose(**_frozen(each)) for each in values.get("purposes", ()))
     values["words"] = Words(**values.get("words", {}))
@@ -299,3 +348,20 @@ INHERITS = tuple(each.name for each in profiles().values() if each.inherits)
 """Frameworks whose arguments extend HF TrainingArguments."""
 HF_TRAINERS = tuple(each.name for each in profiles().values() if each.hf_trainer)
 """Frameworks that train with HF's Trainer, and read its DeepSpeed and accelerate files."""
+BASE = profiles()[INHERITS[0]].inherits
+"""The library whose TrainingArguments they extend."""
+SCRIPTED = tuple(each.name for each in sorted(profiles().values(), key=lambda each: each.library) if each.scripted)
+"""Libraries whose classes users call in scripts of their own, the most telling one first."""
+BESIDE = {each.name: each.file for each in profiles().values() if each.file is not None}
+"""Libraries with a file of their own; its options have the library's name as their scope."""
+FOREIGN = ("launcher", "env", *BESIDE)
+"""Scopes of options that another program than the trainer reads."""
+SETTINGS_OF_FILES = {name: file.setting for name, file in BESIDE.items() if file.setting}
+"""Library → the setting that names its file."""
+LAUNCHED = tuple(name for name, file in BESIDE.items() if file.launched)
+"""Those whose file their own launcher reads."""
+LAUNCHERS: Mapping[str, Launcher] = {
+    each.launcher.command: each.launcher for each in profiles().values() if each.launcher is not None
+}
+CALLS = {call: each.name for each in profiles().values() for call in each.calls}
+"""Class or function → the library whose keywords it takes, wherever it is called."""
