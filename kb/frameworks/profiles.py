@@ -236,6 +236,7 @@ class Profile:
     programs: tuple[Program, ...] = ()
     readers: tuple[ReaderSpec, ...] = ()
     declares: tuple[Declaration, ...] = ()
+    begins: str = ""
     file: OwnFile | None = None
     launcher: Launcher | None = None
     defaults_for: str = ""
