@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmedic.kb.frameworks.catalogue import around
-from trainmedic.kb.frameworks.profiles import CALLS, HF_TRAINERS, INHERITS, Profile, profiles
+from trainmedic.kb.frameworks.profiles import CALLS, HF_TRAINERS, INHERITS, Implication, Profile, profiles
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, Setting, Unresolved, Value, VersionFact
 from trainmedic.kb.versions import version_key
@@ -97,7 +97,7 @@ def _launch_config(draft: Draft) -> None:
 
 
 def _openrlhf(draft: Draft) -> None:
-    """OpenRLHF: DeepSpeed is built in; packing and ring attention need flash attention (openrlhf/cli, all tags)."""
+    """OpenRLHF: packing and ring attention need flash attention (openrlhf/cli, all tags)."""
     if draft.framework != "openrlhf" or draft.unread:
         return
     ring = draft.value("sequence_parallel")
@@ -107,12 +107,6 @@ def _openrlhf(draft: Draft) -> None:
         draft.put("attention", "flash2", "packing_samples turns flash attention on", "packing")
     elif isinstance(ring, int) and ring > 1 and draft.value("attention") in (None, "eager"):
         _implied_flash(draft, "sequence_parallel")
-    if draft.known("bf16") and draft.value("bf16") is not None and not draft.known("deepspeed_bf16"):
-        draft.put("deepspeed_bf16", draft.value("bf16"), "OpenRLHF passes its dtype to DeepSpeed", "bf16")
-    if draft.value("fp16") is True:
-        draft.put("deepspeed_fp16", True, "OpenRLHF passes its dtype to DeepSpeed", "fp16")
-    elif draft.value("fp16") is False or draft.all_releases(below="0.9.2") or draft.written("bf16"):
-        draft.put("deepspeed_fp16", False, "this release of OpenRLHF writes no fp16 section for DeepSpeed")
 
 
 def _implied_flash(draft: Draft, origin: str) -> None:
@@ -129,10 +123,28 @@ def _written_eager(draft: Draft) -> bool:
 def _implied(draft: Draft) -> None:
     """What the profile says that the framework's code sets, unless it is written."""
     for each in draft.profile.implies if draft.profile is not None and not draft.unread else ():
-        holds = draft.value(each.when) is True if each.when else not draft.partial
+        absent = each.set not in draft.settings or (each.over_unset and draft.value(each.set) is None)
         excluded = bool(each.unless_stage) and draft.stage == each.unless_stage
-        if holds and not excluded and each.set not in draft.settings:
-            draft.put(each.set, each.value, each.source, each.when or None)
+        if absent and not excluded and _holds(draft, each):
+            value = each.value
+            if each.equals is not None or each.differs is not None:
+                told = draft.value(each.when)
+                value = told == each.equals if each.differs is None else told != each.differs
+            draft.settings.pop(each.set, None)
+            draft.put(each.set, value, each.source, each.when if each.when and not each.default else None)
+
+
+def _holds(draft: Draft, each: Implication) -> bool:
+    bounded = each.since or each.below
+    if bounded and not draft.all_releases(each.since or None, each.below or None):
+        return False
+    if not each.when:
+        return bool(bounded) or not draft.partial
+    if each.equals is None and each.differs is None:
+        return draft.value(each.when) is each.holds and (draft.written(each.when) or not each.written)
+    if each.written:
+        return draft.written(each.when)
+    return draft.known(each.when) and (each.equals is None or draft.value(each.when) is not None)
 
 
 def _configuration_file(draft: Draft) -> None:
@@ -246,29 +258,13 @@ def _launched(draft: Draft) -> bool:
 
 
 def _known_preset(draft: Draft, word: Value) -> bool:
-    """Presets whose precision is ``auto``: those of ms-swift by word, LLaMA-Factory's examples by file name."""
-    if not isinstance(word, str) or draft.unread:
-        return False
-    if draft.framework == "ms-swift":
-        return re.fullmatch(r"zero[0-3](_offload)?", word) is not None
-    return draft.framework == "llamafactory" and re.fullmatch(r".*ds_z[0-3](_offload)?_config\.json", word) is not None
+    """Whether it is a preset whose precision is ``auto``."""
+    pattern = draft.profile.auto_presets if draft.profile is not None and not draft.unread else ""
+    return bool(pattern) and isinstance(word, str) and re.fullmatch(pattern, word) is not None
 
 
 def _precision(draft: Draft) -> None:
-    """bf16 if the framework turns it on; dtype if it follows the precision flags."""
-    if (
-        draft.framework in ("trl", "unsloth")
-        and "bf16" in draft.settings
-        and draft.value("bf16") is None
-        and draft.all_releases(low="0.19.0")
-        and draft.known("fp16")
-    ):
-        draft.settings.pop("bf16")
-        draft.put("bf16", draft.value("fp16") is not True, "TRL turns bf16 on unless fp16 is (since 0.19.0)")
-    if draft.framework == "ms-swift" and draft.written("weights_dtype"):
-        for engine in ("bf16", "fp16"):
-            if draft.value(engine) is None:
-                draft.put(engine, draft.value("weights_dtype") == engine, "follows torch_dtype", "weights_dtype")
+    """What accelerate's mixed precision turns on."""
     mixed = draft.value("mixed_precision")
     on_hf = draft.framework in (*INHERITS, "transformers") and not draft.written("bf16") and not draft.written("fp16")
     if on_hf and mixed in ("bf16", "fp16"):
@@ -309,20 +305,6 @@ def _llamafactory_attention(draft: Draft) -> None:
             del draft.settings["attention"]
 
 
-def _swift_learning_rate(draft: Draft) -> None:
-    """ms-swift since 3.0: 1e-5 for full training, 1e-4 with PEFT (learning_rate unset)."""
-    if draft.framework != "ms-swift" or draft.written("learning_rate") or not draft.all_releases(low="3.0.0"):
-        return
-    if "learning_rate" in draft.settings and draft.value("learning_rate") is None and draft.known("use_peft"):
-        full = draft.value("use_peft") is False
-        del draft.settings["learning_rate"]
-        draft.put(
-            "learning_rate",
-            1e-5 if full else 1e-4,
-            "ms-swift's default for full training" if full else "ms-swift's default with PEFT",
-        )
-
-
 _STEPS: tuple[Callable[[Draft], None], ...] = (
     _launch_config,
     _openrlhf,
@@ -335,5 +317,4 @@ _STEPS: tuple[Callable[[Draft], None], ...] = (
     _deepspeed,
     _optimizer,
     _llamafactory_attention,
-    _swift_learning_rate,
 )

@@ -135,12 +135,20 @@ class EngineArguments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Implication:
-    """A setting that the code of the framework sets where it is not written: ``when`` another is true, else always."""
+    """A setting that the code of the framework sets where it is not written: see ``implies`` in the README."""
 
     set: str
-    value: Value
     source: str
+    value: Value = None
     when: str = ""
+    holds: Value = True
+    equals: Value = None
+    differs: Value = None
+    written: bool = False
+    over_unset: bool = False
+    default: bool = False
+    since: str = ""
+    below: str = ""
     unless_stage: str = ""
 
 
@@ -248,6 +256,7 @@ class Profile:
     abbreviated: bool = False
     text_none: bool = False
     none_since: str = ""
+    auto_presets: str = ""
     fills_auto: tuple[str, ...] = ()
     named_engines: bool = False
     loss_summed: str = ""
