@@ -237,6 +237,7 @@ class Profile:
     python_settings: tuple[str, ...] = ()
     signature: tuple[str, ...] = ()
     logs: tuple[str, ...] = ()
+    log_style: str = ""
     warm: tuple[str, ...] = ()
     training: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
