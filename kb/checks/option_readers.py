@@ -27,6 +27,7 @@ _PLACES = {
     Origin.HYDRA: "overrides",
     Origin.YAML: "file",
     Origin.JSON: "file",
+    Origin.TOML: "file",
     Origin.PYTHON: "call",
 }
 _PATCHING = tuple(profile.modules[0] for profile in profiles().values() if profile.patches)
@@ -145,8 +146,8 @@ class _Readers:
     @cached_property
     def _heads(self) -> frozenset[str]:
         """The top-level names of the run's files."""
-        files = (Origin.YAML, Origin.JSON)
-        return frozenset(option.key.partition(".")[0] for option in self.run.options if option.origin in files)
+        options = (option for option in self.run.options if _PLACES.get(option.origin) == "file")
+        return frozenset(option.key.partition(".")[0] for option in options)
 
     def _made_of(self, scope: str, catalogue: str, spec: ReaderSpec) -> Reader:
         owners = spec.owners

@@ -7,9 +7,10 @@ package and the word that users write.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -228,6 +229,7 @@ class Profile:
     alias_prefix: str = ""
     batch: str = ""
     batch_filled_to: int = 0
+    one_step: bool = False
     every_gpu: bool = False
     hf_trainer: bool = False
     lora_by_rank: bool = False
@@ -289,6 +291,14 @@ class Profile:
         return tuple(dict.fromkeys(name.replace("-", joint) for name in names for joint in "-_ "))
 
 
+_TABLES: Mapping[str, Callable[..., Any]] = {
+    **{"commands": Commands, "file": OwnFile, "launcher": Launcher, "words": Words, "memory": MemoryHabits},
+    **{"programs": Program, "readers": ReaderSpec, "declares": Declaration, "implies": Implication},
+    **{"purposes": Purpose, "engine_arguments": EngineArguments},
+}
+"""Keys of a profile that are tables, or lists of such, with what they become."""
+
+
 @cache
 def profiles() -> Mapping[str, Profile]:
     """Every framework by name, in the order of their ranks."""
@@ -321,34 +331,19 @@ def load(path: Path) -> Profile:
     values.setdefault("package", name)
     values.setdefault("mention", "|".join(re.escape(word).replace(r"\-", "[-_ ]?") for word in spellings))
     values.setdefault("modules", [name.replace("-", "_")])
-    values["commands"] = Commands(**_frozen(values.get("commands", {})))
-    values["programs"] = tuple(Program(**each) for each in values.get("programs", ()))
-    values["readers"] = tuple(ReaderSpec(**_frozen(each)) for each in values.get("readers", ()))
-    values["declares"] = tuple(_declarations(values.get("declares", ())))
-    if "file" in values:
-        values["file"] = OwnFile(**_frozen(values["file"]))
-    if "launcher" in values:
-        values["launcher"] = Launcher(**_frozen(values["launcher"]))
-    values["implies"] = tuple(Implication(**each) for each in values.get("implies", ()))
-    values["purposes"] = tuple(Purpose(**_frozen(each)) for each in values.get("purposes", ()))
-    values["words"] = Words(**values.get("words", {}))
-    values["memory"] = MemoryHabits(**_frozen(values.get("memory", {})))
-    if "engine_arguments" in values:
-        values["engine_arguments"] = EngineArguments(**_frozen(values["engine_arguments"]))
+    for before, each in pairwise(values.get("declares", ())):
+        each.setdefault("files", before["files"])
+    for key, kind in _TABLES.items():
+        if isinstance(given := values.get(key), list):
+            values[key] = tuple(kind(**_frozen(each)) for each in given)
+        elif given is not None:
+            values[key] = kind(**_frozen(given))
     values["algorithm_options"] = {
         option: ALGORITHMS["values"][words] if isinstance(words, str) else words
         for option, words in values.get("algorithm_options", {}).items()
     }
     values["owners"] = _frozen(values.get("owners", {}))
     return Profile(name=name, **_frozen(values))
-
-
-def _declarations(tables: Sequence[Mapping[str, Any]]) -> Iterator[Declaration]:
-    """One that names no files is about those of the one before."""
-    files: tuple[str, ...] = ()
-    for each in map(_frozen, tables):
-        files = each.setdefault("files", files)
-        yield Declaration(**each)
 
 
 def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -90,3 +90,9 @@ def test_skyrl_counts_its_mini_batch_in_prompts() -> None:
                option("trainer.micro_train_batch_size_per_gpu", 2),
                option("trainer.placement.policy_num_gpus_per_node", 8)]  # fmt: skip
     assert numbers(sizes(options, "skyrl", "grpo", skyrl="0.3.0")) == (8, 8, 16, 256)
+
+
+def test_torchtitan_accumulates_only_for_a_global_batch() -> None:
+    options = [option("training.local_batch_size", 2), option("num_gpus", 8, "launcher")]
+    assert numbers(sizes(options, "torchtitan", "pt", torchtitan="0.2.2")) == (8, 8, 1, 16)
+    assert numbers(sizes([*options, option("training.global_batch_size", 64)], "torchtitan", "pt")) == (8, 8, 4, 64)

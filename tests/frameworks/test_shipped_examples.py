@@ -101,3 +101,9 @@ def test_a_misspelt_argument_of_megatron_is_refused() -> None:
 def test_what_sglang_takes_is_no_misspelt_argument_of_slime() -> None:
     text = SLIME.replace("--sglang-mem-fraction-static", "--sglang-any-new-option")
     assert check(parse("", [Attachment(name="run.sh", content=text)]), shipped_rules()).findings == ()
+
+
+def test_a_misspelt_key_of_a_toml_file_is_refused() -> None:
+    text = "[training]\nlocal_batch_size = 1\nsteps = 9\n[checkpoint]\nintervall = 500\n[job]\ndump_folder = 'o'\n"
+    findings = check(parse("", [Attachment(name="llama3.toml", content=text)]), shipped_rules()).findings
+    assert [finding.rule_id for finding in findings] == ["option-unknown"]
