@@ -56,7 +56,7 @@ def chosen(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def newest_read(package: str) -> str:
-    """The newest release of which everything that is committed knows; if nothing was read yet, the one to begin with."""
+    """The newest release of which everything that is committed knows; else the one that a catalogue begins with."""
     found = [known.versions[-1] for name in catalogues(package) if (known := table(name)) is not None]
     found.extend(indexed(package)[-1:])
     begins = (profiles()[name].begins for name in catalogues(package))
