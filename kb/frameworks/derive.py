@@ -10,7 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmedic.kb.frameworks.catalogue import around
-from trainmedic.kb.frameworks.profiles import CALLS, HF_TRAINERS, INHERITS, Implication, Profile, profiles
+from trainmedic.kb.frameworks.profiles import (
+    BASE,
+    CALLS,
+    HF_TRAINERS,
+    INHERITS,
+    LAUNCHED,
+    SCRIPTED,
+    Implication,
+    Profile,
+    profiles,
+)
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, Setting, Unresolved, Value, VersionFact
 from trainmedic.kb.versions import version_key
@@ -92,7 +102,7 @@ def _launch_config(draft: Draft) -> None:
     """An accelerate or DeepSpeed file that is named but not attached may set these, so their defaults are uncertain."""
     scopes = {option.scope for option in draft.options}
     named = any(option.scope == "launcher" and option.key in ("config_file", "config-file") for option in draft.options)
-    if draft.framework in HF_TRAINERS and named and "accelerate" not in scopes:
+    if draft.framework in HF_TRAINERS and named and scopes.isdisjoint(LAUNCHED):
         draft.drop("deepspeed", "fsdp", "bf16", "fp16")
 
 
@@ -187,7 +197,7 @@ def _tuner(draft: Draft) -> None:
             name="use_peft", value=True, option=peft, source="a PEFT configuration is made", key=peft.key
         )
     python = any(option.scope[:1].isupper() for option in draft.options)
-    if not draft.known("use_peft") and draft.framework in ("trl", "transformers") and python and not draft.partial:
+    if not draft.known("use_peft") and draft.framework in SCRIPTED and python and not draft.partial:
         mentions = ("peft_config", "use_peft", "lora_r", "lora_alpha")
         if not any(option.key in mentions for option in draft.options):
             draft.put("use_peft", False, "the script makes no PEFT configuration")
@@ -266,7 +276,7 @@ def _known_preset(draft: Draft, word: Value) -> bool:
 def _precision(draft: Draft) -> None:
     """What accelerate's mixed precision turns on."""
     mixed = draft.value("mixed_precision")
-    on_hf = draft.framework in (*INHERITS, "transformers") and not draft.written("bf16") and not draft.written("fp16")
+    on_hf = draft.framework in (*INHERITS, BASE) and not draft.written("bf16") and not draft.written("fp16")
     if on_hf and mixed in ("bf16", "fp16"):
         draft.put(str(mixed), True, "accelerate's mixed precision", "mixed_precision")
 
@@ -276,10 +286,10 @@ def _optimizer(draft: Draft) -> None:
 
     Read in transformers 4.46.3 (no), 4.57.1 and 5.5.3 (yes); in between it is left open.
     """
-    if draft.framework not in (*INHERITS, "transformers") or "optimizer" in draft.settings or draft.partial:
+    if draft.framework not in (*INHERITS, BASE) or "optimizer" in draft.settings or draft.partial:
         return
-    hf, torch = draft.versions.get("transformers"), draft.versions.get("torch")
-    if draft.unread or (hf and hf.exact and not around("transformers", hf.exact)):
+    hf, torch = draft.versions.get(BASE), draft.versions.get("torch")
+    if draft.unread or (hf and hf.exact and not around(BASE, hf.exact)):
         return
     release = version_key(hf.exact) if hf and hf.exact else None
     if release is not None and release <= version_key("4.46.3"):
