@@ -136,7 +136,7 @@ class Advisor:
         """The known defects of an environment; ``good`` lists the packages of one that works. Nothing is stored."""
         evidence = self.read(question, safely_named(attachments))
         versions = self.read("", safely_named(good)).versions if good else None
-        defects = self.knowledge.defects.of(evidence.versions)
+        defects = self.knowledge.audited.of(evidence.versions)
         source = compared(versions, evidence, self.source) if versions and self.source is not None else ()
         return audited(evidence, defects, language, with_possible=with_possible, good=versions, source=source)[0]
 

@@ -246,7 +246,7 @@ class Pipeline:
     def side(self, attachments: Sequence[Attachment]) -> Side:
         """One of two runs to compare."""
         evidence = self.read("", safely_named(attachments))
-        return side_of(evidence, self.check(evidence), self.knowledge.defects.of(evidence.versions))
+        return side_of(evidence, self.check(evidence), self.knowledge.audited.of(evidence.versions))
 
     def hits(self, query: Query, leave_out: Collection[str]) -> tuple[Hit, ...]:
         known = self.knowledge
@@ -339,7 +339,7 @@ class Pipeline:
 
     def _two_runs(self, attachments: Sequence[Attachment], context: Context) -> ComparedRuns:
         evidence, works = context.evidence, self.side(attachments)
-        fails = side_of(evidence, context.report, self.knowledge.defects.of(evidence.versions))
+        fails = side_of(evidence, context.report, self.knowledge.audited.of(evidence.versions))
         return ComparedRuns(
             works=works,
             diff=diff_runs(works, fails, self.knowledge.mechanisms.mechanisms),

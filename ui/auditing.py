@@ -9,7 +9,7 @@ from typing import Literal
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Edit
-from trainmedic.kb.pages.defect import load_defects
+from trainmedic.kb.pages.fixed_causes import load_known
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.sources.compared import compared
 from trainmedic.kb.sources.library import Library
@@ -64,7 +64,7 @@ def examine(
     """
     evidence = parse(question, tuple(attachments))
     versions = parse("", tuple(good)).versions if good else None
-    defects = load_defects(evidence.versions.keys(), folders)
+    defects = load_known(evidence.versions.keys(), folders)
     source = compared(versions, evidence, library) if versions and library is not None else ()
     return audited(evidence, defects, language, with_possible=with_possible, good=versions, source=source)
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from trainmedic.kb.comparison.run_diff import side_of
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.pages.defect import load_defects
+from trainmedic.kb.pages.fixed_causes import load_known
 from trainmedic.kb.pages.mechanism import load_mechanisms
 from trainmedic.kb.sources.compared import compared
 from trainmedic.kb.sources.library import Library
@@ -46,7 +46,7 @@ def examine(
 ) -> DiffView:
     """``library`` is the source of packages, for what changed in their code."""
     (works, passed), (fails, failed) = examine_run(good, folders), examine_run(bad, folders)
-    defects = load_defects({*works.versions, *fails.versions}, folders)
+    defects = load_known({*works.versions, *fails.versions}, folders)
     return diff_view(
         side_of(works, passed, defects),
         side_of(fails, failed, defects),

@@ -46,6 +46,7 @@ def _section(each: Update) -> Iterator[str]:
     yield from ("", f"## {each.package} {before} → {each.after[-1].version}", "")
     yield f"Read: {', '.join(release.version for release in each.after)}."
     yield from _listed("Statements to repair", each.statements)
+    yield from _listed("Anchors that do not hold", each.anchors)
     yield from _listed("Pages that name a removed option", each.mentions)
     for framework, changes in (each.options or {}).items():
         yield from _options(framework, changes)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trainmedic.ingest.update import committed, quoted
+from trainmedic.ingest.update.anchors import Spots, every_anchor, problems
 from trainmedic.ingest.update.difference import drafts
 from trainmedic.ingest.update.harvest import DefectCandidate, candidates, known_names
 from trainmedic.ingest.update.releases import Published, Step, catalogues, indexed
@@ -34,7 +35,8 @@ class Update:
     """What changed in a package from ``before`` to the last of ``after``.
 
     ``options`` by framework; ``statements`` are places of pages whose defaults are not true any more, ``mentions``
-    those that name a removed option, with what they say. ``problem`` says why nothing was read.
+    those that name a removed option, with what they say; ``anchors`` are those of pages that do not
+    hold any more. ``problem`` says why nothing was read.
     """
 
     package: str
@@ -45,6 +47,7 @@ class Update:
     functions: tuple[Function, ...] = ()
     statements: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
+    anchors: tuple[str, ...] = ()
     drafts: tuple[DefectCandidate, ...] = ()
     problem: str = ""
 
@@ -137,6 +140,7 @@ def _compared(published: Published, step: Step, trees: Sequence[SourceTree], cat
         functions=functions,
         statements=tuple(_statements(catalogued.texts)),
         mentions=tuple(place for name, each in options.items() for place in quoted.named(each.removed, name)),
+        anchors=tuple(_anchors(published, step.package)),
         drafts=tuple(_drafts(published, step, trees)),
     )
 
@@ -161,6 +165,12 @@ def _statements(texts: Mapping[str, str]) -> Iterator[str]:
     yield from (
         each for each in quoted.faults(every, {name: Table(text) for name, text in texts.items()}) if each not in there
     )
+
+
+def _anchors(published: Published, package: str) -> Iterator[str]:
+    mine = (anchor for anchor in every_anchor() if anchor.package == package)
+    for anchor, why, is_broken in problems(Spots(published), mine):
+        yield f"{anchor.page}:{anchor.line}: {'' if is_broken else 'not read: '}{why}"
 
 
 def _drafts(published: Published, step: Step, trees: Sequence[SourceTree]) -> Iterator[DefectCandidate]:

@@ -89,6 +89,8 @@ def _match(
             return None
         if state is None:
             doubts.append(Doubt.CONDITION)
+    elif defect.links:
+        doubts.append(Doubt.CONDITION)  # a page without a check of its own says in words alone where it applies
     if defect.introduced is None and _is_distant(version, defect, releases):
         doubts.append(Doubt.DISTANT)
     if defect.fixed is None and standing(version, Kind.DEFECTS) is Standing.NEWER:

@@ -51,7 +51,7 @@ class Defect:
     ``when`` is a condition over a run (empty: the version alone decides), checked when the page is linted.
     ``spot`` is what the release with the fix does otherwise, where neither the pull request nor the commit is known.
     ``touches`` are names as in code and configuration. ``symptoms`` by language. ``framework`` is the one whose runs
-    alone use the package (empty: a library).
+    alone use the package (empty: a library). ``links``: what the page cites that tells it (empty: it is in a list).
     """
 
     id: str
@@ -71,6 +71,7 @@ class Defect:
     workaround: Text | None = None
     link: str = ""
     framework: str = ""
+    links: tuple[str, ...] = ()
 
     @property
     def affected(self) -> str:

@@ -27,12 +27,13 @@ def command_cut_short(facts: Facts) -> Outcome:
 
 
 def shell_problems(facts: Facts, codes: Collection[str]) -> list[tuple[Problem, Span]]:
-    """The problems of these codes inside, or on the lines next to, a command of the run that starts a program.
+    """The problems of these codes inside a command of the run that starts a program, or on the lines next to it.
 
+    An empty line between counts as next to it: it ends a continued command.
     Skips places where the text itself says that something is omitted (a line of three dots).
     """
     commands = [
-        (region.source, region.start_line - 1, region.end_line + 1)
+        (region.source, region.start_line - 1, region.end_line + 2)
         for region in facts.run.regions
         if region.kind == "command" and region.entry is not None
     ]

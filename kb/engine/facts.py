@@ -349,12 +349,31 @@ class Facts:
 
     def traceback(self, text: str) -> Fact:
         """Whether an exception's type or message contains a text, upper and lower case alike."""
+        found = self._raised(text)
+        return _shown(found[0]) if found else self._not_raised(text)
+
+    def in_traceback(self, text: str, *frames: str) -> Fact:
+        """As `traceback`, of an exception that one of these texts stands above: in a path, function or source line.
+
+        Unknown where the exception was pasted without its frames.
+        """
+        found = self._raised(text)
+        if not found:
+            return self._not_raised(text)
+        wanted = tuple(frame.lower() for frame in frames)
+        for trace in found:
+            above = trace.span.text.lower()
+            if any(frame in above for frame in wanted):
+                return _shown(trace)
+        if any(not trace.frames for trace in found):
+            return _unknown(f"{text!r} without the frames above it", "log")
+        return Fact(value=False, seen=f"no {frames[0]} above {text!r}")
+
+    def _raised(self, text: str) -> list[Traceback]:
         wanted = text.lower()
-        for trace in self.evidence.tracebacks:
-            if wanted in f"{trace.exception}: {trace.message}".lower():
-                return Fact(
-                    value=True, spans=(trace.span,), seen=f"{trace.exception}: {trace.message[:80]}", user_provided=True
-                )
+        return [one for one in self.evidence.tracebacks if wanted in f"{one.exception}: {one.message}".lower()]
+
+    def _not_raised(self, text: str) -> Fact:
         if self.has_log:
             return Fact(value=False, seen=f"no exception with {text!r}")
         return _unknown("no log", "log")
@@ -488,8 +507,9 @@ FACTS: Mapping[str, Callable[..., Fact]] = {
     for name in (
         *("name", "written", "default_used", "option", "has_option", "option_has_value", "option_origin"),
         *("version", "version_of", "pinned", "signal", "seen", "stated", "onset", "said", "traceback", "log_says"),
+        *("in_traceback", "code", "hang", "card_below", "card_name"),
         *("metric", "metric_first", "metric_max", "metric_min", "metric_abs_max", "has_metric", "all_finite"),
-        *("oom_in", "oom_size", "oom_frame", "hang", "code", "card_below", "card_name"),
+        *("oom_in", "oom_size", "oom_frame"),
     )
 }
 
@@ -497,6 +517,11 @@ FACTS: Mapping[str, Callable[..., Fact]] = {
 @lru_cache(maxsize=16_384)  # most facts of most questions are not known, and making them took a tenth of an answer
 def _unknown(seen: str, *missing: str) -> Fact:
     return Fact(value=UNKNOWN, seen=seen, missing=missing)
+
+
+def _shown(trace: Traceback) -> Fact:
+    seen = f"{trace.exception}: {trace.message[:80]}"
+    return Fact(value=True, spans=(trace.span,), seen=seen, user_provided=True)
 
 
 def _places(span: Span | None) -> tuple[Span, ...]:

@@ -101,6 +101,7 @@ FACT_CALLS: Mapping[str, FactCall] = {
     "all_finite": FactCall(1, 32, (_word,)),
     **dict.fromkeys(("written", "default_used"), FactCall(1, 1, (_setting,))),
     **dict.fromkeys(_OPTIONS, FactCall(1, 2, (_word,))),
+    "in_traceback": FactCall(2, 16, (_word,)),
     "log_says": FactCall(1, 16, (_line,)),
     "code": FactCall(1, 1, (_flaw,)),
     **dict.fromkeys(("oom_in", "oom_size", "oom_frame"), FactCall(1, 8, (_place,))),

@@ -49,7 +49,7 @@ _OF_SETTING = frozenset({"written", "default_used"})
 _OF_OPTION = frozenset({"option", "has_option", "option_has_value", "option_origin"})
 _OF_SIGNAL = frozenset({"signal", "seen", "stated", "onset"})
 _OF_METRIC = frozenset({"metric", "metric_first", "metric_max", "metric_min", "metric_abs_max", "has_metric"})
-_OF_TRACEBACK = frozenset({"traceback", "oom_in", "oom_size", "oom_frame"})
+_OF_TRACEBACK = frozenset({"traceback", "in_traceback", "oom_in", "oom_size", "oom_frame"})
 _NOWHERE = Span(attachment=None, line=1, column=1, end_line=1, end_column=1, text="")
 
 

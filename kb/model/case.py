@@ -65,6 +65,7 @@ class Case:
     model_families: tuple[str, ...] = ()
     affected: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     fixed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    effect: str = ""  # the worst that it does, where a release ended it: see `kb.audit.defect.Effect`
     signals: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     symptoms: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from trainmedic.kb.audit.defect import Effect
 from trainmedic.kb.model.case import Case, Question, Refutation
 from trainmedic.kb.model.page import Page, PageProblem
+from trainmedic.kb.pages.anchor import anchors
 from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, Kind, PageError, chapters, load, page_id, suggestion
 from trainmedic.kb.pages.sections import documentation, sections
 
@@ -21,8 +23,8 @@ HEADINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 """Heading on the page → section name, per language. "What does not help" is rendered from the refutations."""
 REQUIRED = ("id", "title", "family", "sources")
 OPTIONAL = (
-    *("kind", "frameworks", "algorithms", "stages", "model_families", "affected", "fixed", "signals", "settings"),
-    *("symptoms", "evidence", "reviewed", "refutations", "ask", "related", "status", "secondary"),
+    *("kind", "frameworks", "algorithms", "stages", "model_families", "affected", "fixed", "effect", "signals"),
+    *("settings", "symptoms", "evidence", "reviewed", "refutations", "ask", "related", "status", "secondary"),
     *("checks", "detected_by", "no_rule"),
 )
 STATUSES = ("published", "draft")
@@ -71,6 +73,7 @@ def page_fields(front: Field) -> Fields:
 def read_case(path: Path, page: Page, front: Field) -> tuple[Case, Page]:
     """One page's case, and the page without its text, but with the lines of its sections. Raises `PageError`."""
     fields = page_fields(front)
+    tuple(anchors(front))  # their shape
     reviewed, _, reader = fields.text("reviewed").partition(", ")
     if reader and reader not in READERS:
         raise fields["reviewed"].error(f"unknown reader {reader!r}{suggestion(reader, READERS)}")
@@ -105,6 +108,7 @@ def read_case(path: Path, page: Page, front: Field) -> tuple[Case, Page]:
         model_families=fields.texts("model_families"),
         affected=_versions(fields, "affected"),
         fixed=_versions(fields, "fixed"),
+        effect=_effect(fields),
         signals=fields.texts("signals"),
         settings=fields.texts("settings"),
         symptoms=symptom_lines(fields["symptoms"]) if "symptoms" in fields else MappingProxyType({}),
@@ -127,6 +131,13 @@ def _versions(fields: Fields, name: str) -> Mapping[str, str]:
     return MappingProxyType({package: value.text() for package, value in fields.mapping(name).items()})
 
 
+def _effect(fields: Fields) -> str:
+    """Needed where a release ended the cause: an audit lists it, the most harmful first."""
+    if ("effect" in fields) != ("fixed" in fields):
+        raise fields["fixed" if "fixed" in fields else "effect"].error("`fixed` and `effect` stand together")
+    return fields["effect"].choice(tuple(Effect)) if "effect" in fields else ""
+
+
 def symptom_lines(field: Field) -> Mapping[str, tuple[str, ...]]:
     """The lines of each language."""
     fields = field.fields((), ("en", "zh"))
@@ -134,7 +145,7 @@ def symptom_lines(field: Field) -> Mapping[str, tuple[str, ...]]:
 
 
 def _refutation(field: Field) -> Refutation:
-    fields = field.fields(("claim", "why"))
+    fields = field.fields(("claim", "why"), ("source",))
     return Refutation(claim=fields["claim"].either(), why=fields["why"].either())
 
 

@@ -181,7 +181,7 @@ class Field:
         return Text(en=texts.get("en") or texts["zh"], zh=texts.get("zh") or texts["en"])
 
     def reference(self) -> Reference:
-        fields = self.fields(("url", "says"), ("note",))
+        fields = self.fields(("url", "says"), ("note", "text", "symbol", "in"))
         note = fields["note"].text(empty=True) if "note" in fields else ""
         return Reference(url=fields["url"].text(), says=fields["says"].choice(SAYS), note=note)
 

@@ -92,12 +92,12 @@ def symbol(tree: SourceTree, module: str, name: str = "") -> Lines:
     path = path_of(tree, module)
     if not name:
         return _lines(tree, path, 1, "\n".join(_split(tree.text(path))))
-    defined = _defined(tree.text(path))
-    if name not in defined:
-        near = closest(name, defined)
+    known = defined(tree.text(path))
+    if name not in known:
+        near = closest(name, known)
         hint = f"did you mean {near}?" if near else None
         raise NotFound(f"{tree.package} {tree.version} has no {name} in {path}", hint=hint)
-    first, last = defined[name]
+    first, last = known[name]
     lines = _split(tree.text(path))[first - 1 : last]
     return _lines(tree, path, first, "\n".join(lines), name)
 
@@ -205,7 +205,7 @@ def _split(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=32)
-def _defined(text: str) -> dict[str, tuple[int, int]]:
+def defined(text: str) -> dict[str, tuple[int, int]]:
     """The lines of each definition by its dotted name; of several the last, as for Python, of assignments the first."""
     try:
         module = ast.parse(text)

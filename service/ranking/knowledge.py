@@ -16,6 +16,7 @@ from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.pages.case import CaseSet
+from trainmedic.kb.pages.fixed_causes import defects_told, with_pages
 from trainmedic.kb.store.embedder import Embedder
 from trainmedic.kb.store.index import Index
 from trainmedic.kb.threads.store import ThreadStore
@@ -86,6 +87,12 @@ class Knowledge:
     def defect_of(self) -> Mapping[str, Defect]:
         """The known defects by their ids."""
         return MappingProxyType({defect.id: defect for defect in self.defects.all})
+
+    @cached_property
+    def audited(self) -> DefectSet:
+        """What an audit looks for: the known defects, and the causes that a release ended."""
+        rules = {rule.id: rule for rule in self.rules.rules}
+        return with_pages(self.defects, defects_told(self.cases.cases, rules))
 
     @cached_property
     def outside(self) -> Callable[[str, str | None, str | None, str | None], frozenset[str]]:

@@ -43,6 +43,7 @@ def kb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     folder(root, ENTRY + HANG)
     folder(root, SLOW, "peft")
     monkeypatch.setattr("trainmedic.kb.pages.defect.DEFECTS", root)
+    monkeypatch.setattr("trainmedic.kb.pages.fixed_causes.told_by_shipped_pages", tuple)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TRAINMEDIC_KB_PATHS", raising=False)
     return str(root)

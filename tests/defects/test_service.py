@@ -35,6 +35,7 @@ def medic(knowledge_advisor: Advisor, tmp_path: Path, monkeypatch: pytest.Monkey
     """An advisor that knows two defects of trl 0.20."""
     root = folder(tmp_path / "kb", ENTRY + ALWAYS)
     monkeypatch.setattr("trainmedic.kb.pages.defect.DEFECTS", root)
+    monkeypatch.setattr("trainmedic.service.ranking.knowledge.defects_told", lambda cases, rules: ())
     return Advisor(replace(knowledge_advisor.knowledge, defects=load_defects()), parse)
 
 

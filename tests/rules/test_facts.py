@@ -230,6 +230,21 @@ def test_a_traceback_proves_that_no_crash_was_another_one_but_nothing_about_the_
     assert ask(logged, "signal", "oom").value is False
 
 
+@pytest.mark.parametrize(
+    ("log", "value"),
+    [
+        ("  File \"a/reward.py\", line 3, in score\n    f()\nKeyError: 'x'", True),
+        ("  File \"a/worker.py\", line 3, in run\n    f()\nKeyError: 'x'\nloading reward.py", False),
+        ("  File \"a/reward.py\", line 3, in score\n    f()\nKeyError: 'other'", False),
+        ("loading reward.py\nKeyError: 'x'", UNKNOWN),
+        ("", UNKNOWN),
+    ],
+)
+def test_two_texts_of_one_failure_stand_in_one_traceback(log: str, value: object) -> None:
+    given = parse(log, ()) if log else evidence()
+    assert ask(given, "in_traceback", "KeyError: 'x'", "reward.py").value is value
+
+
 def test_a_fact_is_worked_out_once() -> None:
     given = facts(configured())
     assert given.fact(("name", "bf16")) is given.fact(("name", "bf16"))

@@ -1,4 +1,4 @@
-"""Work with the knowledge base: lint, list, show, new, migrate, sources, update.
+"""Work with the knowledge base: lint, list, show, new, migrate, anchors, sources, update.
 
 lint      check pages and lists of defects (all, or the given ones): format, links, both languages; run the
           rules' examples
@@ -6,6 +6,7 @@ list      list causes, mechanisms and checks, known defects, or the names that p
 show      print one case, mechanism, origin (mechanism.origin), rule or known defect as Markdown
 new       write the skeleton of the page of a cause or a mechanism
 migrate   rewrite pages of one case or one rule each as pages of causes
+anchors   what of the pages rests on source that is read again at every release
 sources   the source code of packages that answers quote: list, fetch, export, import
 update    read the releases of the known packages that came since, and report what changed
 """
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainmedic.ui.cli import _sources, _update
+from trainmedic.ui.cli import _anchors, _sources, _update
 from trainmedic.ui.cli._input import folders_of
 
 if TYPE_CHECKING:
@@ -45,13 +46,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     migrate = actions.add_parser("migrate", help="rewrite pages of one case or one rule each as pages of causes")
     migrate.add_argument("folder", type=Path, metavar="FOLDER", help="a folder of your pages")
     migrate.add_argument("--dropped", type=Path, metavar="FILE", help="list the sentences that are left out")
+    _anchors.arguments(actions.add_parser("anchors", help="what rests on source that is read again"))
     _sources.arguments(actions.add_parser("sources", help="the stored source code of packages"))
     _update.arguments(actions.add_parser("update", help="what came since of the known packages"))
 
 
 def run(options: argparse.Namespace) -> int:
     own = {"lint": _lint, "list": _list, "show": _show, "new": _new, "migrate": _migrate}
-    return {**own, "sources": _sources.run, "update": _update.run}[options.action](options)
+    return {**own, "anchors": _anchors.run, "sources": _sources.run, "update": _update.run}[options.action](options)
 
 
 def _lint(options: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report_view import ReportView, SignalView
-from trainmedic.kb.pages.defect import load_defects
+from trainmedic.kb.pages.fixed_causes import load_known
 from trainmedic.kb.parse.logs.signal_kinds import BENIGN
 from trainmedic.service.answer.audit import audited
 from trainmedic.service.answer.error_messages import explained
@@ -36,7 +36,7 @@ def checked(
         files = (*files, Attachment(name="symptom.md", content=symptom))
     evidence, report = examine(files, folders)
     view = report_view(evidence, report, language)
-    defects, _ = audited(evidence, load_defects(evidence.versions.keys(), folders), language)
+    defects, _ = audited(evidence, load_known(evidence.versions.keys(), folders), language)
     said = explained(evidence, language).messages
     verdict = _verdict(evidence, view, said)
     unsure = [each for each in view.findings if verdict == "need_input" and each.severity == "error"]

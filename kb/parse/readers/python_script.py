@@ -47,6 +47,12 @@ _TOO_LARGE = 10**LONGEST_INTEGER
 _MOST_CALLS = 400
 _LEAST_KEYWORDS = 2
 """Keywords that configure training, which make the arguments of a plain function options."""
+_POSITIONAL = {
+    "from_pretrained": (0, "pretrained_model_name_or_path"),
+    "DPOTrainer": (1, "ref_model"),
+    "KTOTrainer": (1, "ref_model"),
+}
+"""The argument of a call that is mostly written without its name, and its place."""
 _LONGEST = 300_000  # longer text is scanned, not parsed
 _CLEAN = regex("[\x00\r\x0b\x0c\ud800-\udfff]")
 _MAGIC = regex(r"^([ \t]*)[!%](?=[\w% ])", re.MULTILINE)
@@ -226,11 +232,10 @@ class _Program:
         entries = Entries(start=self.start(call), end=self.end(call))
         if any(isinstance(arg, ast.Constant) and arg.value is Ellipsis for arg in call.args):
             self.partial = True
-        if scope == "from_pretrained" and call.args:
-            first = self.node(call.args[0])
-            entries.pairs.append(
-                Pair(key="pretrained_model_name_or_path", start=first.start, end=first.end, value=first)
-            )
+        at, key = _POSITIONAL.get(scope, (len(call.args), ""))
+        if at < len(call.args):
+            value = self.node(call.args[at])
+            entries.pairs.append(Pair(key=key, start=value.start, end=value.end, value=value))
         for keyword in call.keywords:
             if keyword.arg is None:
                 self._spread(keyword.value, entries)
