@@ -20,6 +20,7 @@ from trainmedic.kb.engine.version_ranges import version_text, within
 from trainmedic.kb.frameworks.batch import batch
 from trainmedic.kb.frameworks.catalogue import pins
 from trainmedic.kb.frameworks.horizon import Horizon, Kind, horizons, packages_of
+from trainmedic.kb.frameworks.profiles import SETTINGS_OF_FILES
 from trainmedic.kb.hang.judge import judge, read
 from trainmedic.kb.hang.model import Dumps, Verdict
 from trainmedic.kb.hang.model import Kind as Hang
@@ -169,12 +170,13 @@ class Facts:
     def _absent(self, value: Value, seen: str, missing: str, scope: str | None = None) -> Fact:
         """The answer for what is not written: known only if a whole configuration was given.
 
-        A DeepSpeed file that is named but not pasted leaves all its keys unknown.
+        A file that is named by a setting but not pasted leaves all its keys unknown.
         """
+        naming = SETTINGS_OF_FILES.get(scope or "")
         unread = (
-            scope == "deepspeed"
+            naming is not None
             and not any(option.scope == scope for option in self.run.options)
-            and self.name("deepspeed").value is not None
+            and self.name(naming).value is not None
         )
         if unread or self.run.partial or not self.run.options:
             return _unknown(f"{seen} in what was given", missing)

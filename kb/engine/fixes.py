@@ -13,14 +13,14 @@ from trainmedic.kb.engine.values import show, truth
 from trainmedic.kb.frameworks.canonical import Spelling, keys_of, name_of, spelling
 from trainmedic.kb.frameworks.catalogue import infer_versions, versions
 from trainmedic.kb.frameworks.entries import is_class
+from trainmedic.kb.frameworks.profiles import FOREIGN, select
 from trainmedic.kb.frameworks.spelling import column_of
 from trainmedic.kb.model.place import Source
 from trainmedic.kb.model.report import Edit, Fix, Safety, Text
 from trainmedic.kb.model.run import CAST, Option, Origin, Scalar
 
 _HOLDERS = (Origin.FLAG, Origin.HYDRA, Origin.YAML, Origin.JSON, Origin.PYTHON, Origin.TOML, Origin.INI)
-_FOREIGN_SCOPES = ("launcher", "env", "deepspeed", "accelerate")
-_LIBRARIES = ("peft", "transformers", "deepspeed", "accelerate")
+_LIBRARIES = select("library")
 _FOREIGN_CLASSES = ("LoraConfig", "PeftConfig", "BitsAndBytesConfig", "GenerationConfig", "get_peft_model")
 
 
@@ -206,7 +206,7 @@ class _Plan:
             option
             for option in self.run.options
             if option.origin in _HOLDERS
-            and option.scope not in (*_FOREIGN_SCOPES, CAST)
+            and option.scope not in (*FOREIGN, CAST)
             and option.scope not in _FOREIGN_CLASSES
             and not option.scope.endswith("from_pretrained")
             and (option.origin not in (Origin.YAML, Origin.JSON) or "." not in option.key)
@@ -228,7 +228,7 @@ def _release(facts: Facts, framework: str | None) -> str | None:
     known = facts.evidence.versions.get(framework)
     if known is not None and (known.exact or known.high or known.low):
         return known.exact or known.high or known.low
-    keys = [option.key for option in facts.run.options if option.scope not in _FOREIGN_SCOPES]
+    keys = [option.key for option in facts.run.options if option.scope not in FOREIGN]
     low, high, _ = infer_versions(framework, keys)
     newest = versions(framework)[-1:]
     return high or low or (newest[0] if newest else None)

@@ -32,7 +32,7 @@ class Row:
     step: int | None
     metrics: Mapping[str, Metric]
     span: Span
-    style: str = "hf"  # hf | openrlhf | verl | megatron | trainer_state | csv | jsonl | user
+    style: str = "hf"  # hf | postfix | dashed | megatron | trainer_state | csv | jsonl | user
     evaluation: bool = False
 
 

@@ -80,7 +80,7 @@ def _is_elsewhere(entry: str, case: Case, evidence: Evidence) -> bool:
     used = profiles().get(fact.value) if fact is not None else None
     named = profiles().get(package)
     if used is not None and named is not None and named not in (used, profiles().get(used.inherits)):
-        trainers = named.kind == used.kind == "trainer" and package != "transformers"
+        trainers = named.kind == used.kind == "trainer"
         if trainers and not named.backend and used.base != package:
             return True
     owners = [package] if package else list(case.frameworks if len(case.frameworks) == 1 else case.affected)

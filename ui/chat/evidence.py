@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.engine.values import show
-from trainmedic.kb.frameworks.profiles import title
+from trainmedic.kb.frameworks.profiles import BASE, SETTINGS_OF_FILES, title
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import FindingView, RunView, SignalView
@@ -251,7 +251,7 @@ def facts(run: RunView) -> list[str]:
     if algorithm := run.algorithm:
         facts.append(algorithm.upper() if len(algorithm) <= LONGEST_ACRONYM else algorithm)
     facts += [run.model.rstrip("/").rpartition("/")[2]] if run.model else []
-    facts += [f"{name} {versions[name]}" for name in ("torch", "transformers", "deepspeed") if name in versions]
+    facts += [f"{name} {versions[name]}" for name in ("torch", BASE, *SETTINGS_OF_FILES) if name in versions]
     return facts
 
 
