@@ -244,7 +244,7 @@ def test_a_case_without_versions_rule_or_relatives_renders_without_their_lines()
     lines = [
         line
         for line in PAGE.splitlines(keepends=True)
-        if not line.startswith(("affected", "fixed", "related", "no_rule"))
+        if not line.startswith(("affected", "fixed", "effect", "related", "no_rule"))
     ]
     text = render_case(case("".join(lines)))
     assert "Versions" not in text
