@@ -20,7 +20,7 @@ def check(facts: Facts) -> Outcome:
     for trace in facts.evidence.tracebacks:
         mismatches = list(_MISMATCH.finditer(trace.message))
         if mismatches and all(map(_rows_differ, mismatches)):
-            return fires(trace.span)
+            return fires(*trace.places)
     return NOT_SHOWN
 
 

@@ -15,7 +15,7 @@ def check(facts: Facts) -> Outcome:
     """Fires where both are in the paste, or where the barrier is that of work that one process does first."""
     for trace in facts.evidence.tracebacks:
         if "timeout" in trace.message.lower() and any(frame.endswith(" main_process_first") for frame in trace.frames):
-            return fires(trace.span)
+            return fires(*trace.places)
     barrier = first(facts.evidence, "NumelIn=1,", _BARRIER)
     work = single_rank_work(facts.evidence)
     if barrier is None or work is None:

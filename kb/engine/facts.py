@@ -350,9 +350,8 @@ class Facts:
         wanted = text.lower()
         for trace in self.evidence.tracebacks:
             if wanted in f"{trace.exception}: {trace.message}".lower():
-                return Fact(
-                    value=True, spans=(trace.span,), seen=f"{trace.exception}: {trace.message[:80]}", user_provided=True
-                )
+                seen = f"{trace.exception}: {trace.message[:80]}"
+                return Fact(value=True, spans=trace.places, seen=seen, user_provided=True)
         if self.has_log:
             return Fact(value=False, seen=f"no exception with {text!r}")
         return _unknown("no log", "log")
@@ -399,9 +398,8 @@ class Facts:
         """Whether accelerator memory ran out at one of these `memory_places`; false if it did at another place only."""
         trace = self._out_of_memory(places)
         if trace is not None:
-            return Fact(
-                value=True, spans=(trace.span,), seen=f"out of memory in {trace.frames[-1]}", user_provided=True
-            )
+            seen = f"out of memory in {trace.frames[-1]}"
+            return Fact(value=True, spans=trace.places, seen=seen, user_provided=True)
         elsewhere = [place for place, _ in out_of_memory(self.evidence) if place]
         if elsewhere:
             return Fact(value=False, seen=f"out of memory in {', '.join(elsewhere)}")

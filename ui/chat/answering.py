@@ -152,7 +152,7 @@ class AnsweringPage:
         return {
             self._panel: evidence.panel(answer, texts, self._language, rules),
             self._steps: evidence.steps(answer.steps, self._language),
-            self._tail: evidence.tail(answer, self._language),
+            self._tail: evidence.tail(answer, texts, self._language, rules),
         }
 
     def _settled(self, answer: Answer, draft: Answer | None, sources: Sequence[Source], session: Session) -> Changes:
@@ -164,7 +164,7 @@ class AnsweringPage:
         if draft is not None and (answer.verdict, answer.causes) != (draft.verdict, draft.causes):
             changes |= self._evidence(answer, sources)
         if draft is None or answer.citations != draft.citations or answer.mode != draft.mode:
-            changes[self._tail] = evidence.tail(answer, self._language)
+            changes[self._tail] = self._evidence(answer, sources)[self._tail]
         if answer.steps:
             changes[self._steps] = evidence.steps(answer.steps, self._language)
         return changes

@@ -97,14 +97,14 @@ def parts(context: AppContext, stored: StoredConversation, language: Language) -
     """The evidence of a linked answer and what is under it, as the framework's page has them."""
     answer, history = stored.answer, context.memory.history
     spoken_here = spoken(answer, language)
-    texts = {source.name: source.text for source in stored.sources}
+    texts, rules = {source.name: source.text for source in stored.sources}, context.advisor.knowledge.rules
     follow = offered(context, answer, stored.sources, language)
     vote = history.feedback(answer.id) if history is not None else None
     title = answer_title(answer, language)
     return {
-        "panel": Markup(panel(answer, texts, language, context.advisor.knowledge.rules)),
+        "panel": Markup(panel(answer, texts, language, rules)),
         "steps": Markup(steps(answer.steps, language)),
-        "tail": Markup(tail(answer, language)),
+        "tail": Markup(tail(answer, texts, language, rules)),
         "after": Markup(under(context, answer.id, spoken_here, title, follow, vote, feedback=says_something(answer))),
     }
 

@@ -46,8 +46,6 @@ EXAMPLE = regex(r"\n+`{3,}diff\n.*?\n`{3,}[ ]*(?:\n+(\[\d+\])[ ]*)?(?=\n|$)", re
 """A case's own example of the change, with the marker after it."""
 MANY_LINES = 8
 """A question of more lines than this, or an indented one, is shown as code."""
-REFUTED = 3
-"""Refutations shown in the chat; the page shows all of them beside it."""
 # A team's own pages and drafts come the same way as ours: no HTML, nothing that loads.
 _PAGE = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
@@ -186,24 +184,16 @@ def _sections(view: Answer, language: Language) -> Iterator[Section]:
     for section in view.sections:
         if section.kind in ("receipt", "confidence"):
             continue  # the page shows the receipt in its own place, and the heading says the confidence
-        if section.kind == "seen" and related:
-            link = f"[{t['see_findings']}](#tm-findings)"
-            section = replace(section, body="\n".join([*_bullets(section.items), "", link]))
+        if section.kind == "seen" and section.folded and related:
+            section = replace(section, body=f"[{t['see_findings']}](#tm-findings)")
         elif section.kind == "listed" and aside:
             link = f"[{t['see_listed'].format(count=len(aside))}](#tm-findings)"
             section = replace(section, body=link)
         elif section.kind == "aside":
             continue  # the patches of what is only noticed stand beside the chat
-        elif section.kind == "refuted" and len(section.items) > REFUTED + 1:
-            link = f"[{t['see_refuted'].format(count=len(section.items) - REFUTED)}](#tm-refuted)"
-            section = replace(section, body="\n".join([*_bullets(section.items[:REFUTED]), "", link]))
         elif section.kind == "fix" and patched:  # the user's own text is a better example than the case's
             section = replace(section, body=EXAMPLE.sub(lambda match: f" {match[1] or ''}", section.body).strip())
         yield section
-
-
-def _bullets(items: Sequence[str]) -> list[str]:
-    return [f"- {item}" for item in items]
 
 
 def safe(text: str, known: frozenset[int]) -> str:

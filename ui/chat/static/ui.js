@@ -101,9 +101,15 @@
   };
 
   // Citations: a preview on hover and focus, the source itself on click
+  // What the page tells of already is shown there, in its place; a list at the end has the rest.
   const targetOf = (link) => {
     const id = (link.getAttribute("href") || "").slice(1);
-    return id.startsWith("tm-v-") ? document.getElementById("tm-top-of-evidence") : document.getElementById(id);
+    if (id.startsWith("tm-v-")) return document.getElementById("tm-top-of-evidence");
+    const source = document.getElementById(id), { tmAt, tmLine, file } = source?.dataset || {};
+    const row = tmLine && document.querySelector(`.tm-finding .tm-code[data-file="${CSS.escape(file)}"] tr.hit[data-line="${tmLine}"]`);
+    if (row) row.tabIndex = -1;
+    const told = row || (tmAt && document.getElementById(tmAt));
+    return told?.matches(":empty") ? told.closest("details") : told || source;
   };
   const jump = (target) => {
     if (document.documentElement.clientWidth <= 900) show("evidence");
@@ -131,15 +137,20 @@
     for (const each of document.querySelectorAll(".tm-paired")) each.classList.remove("tm-paired");
   };
   const preview = (link) => {
-    const source = targetOf(link);
-    if (!source || !isShown(link) || !/^tm-c\d+$/.test(source.id)) return;
+    const source = document.getElementById(link.getAttribute("href").slice(1));
+    if (!source || !/^tm-c\d+$/.test(source.id) || !isShown(link)) return;
     hide();
-    source.classList.add("tm-paired");
+    const target = targetOf(link), row = target.matches("tr") ? target : null;
+    target.classList.add("tm-paired");
     popover = document.createElement("div");
     popover.className = "tm-popover";
     popover.setAttribute("role", "tooltip");
     popover.id = "tm-popover";
-    const inside = source.querySelector("div").cloneNode(true);
+    const inside = (row ? row.closest(".tm-code") : source.querySelector("div")).cloneNode(true);
+    if (row) {
+      const rows = [...inside.querySelectorAll("tr")], at = row.rowIndex;
+      rows.forEach((each, number) => { if (Math.abs(number - at) > 2) each.remove(); });
+    }
     for (const each of inside.querySelectorAll(".tm-meta a")) each.remove();
     for (const each of inside.querySelectorAll("a")) each.replaceWith(...each.childNodes);
     popover.append(inside);
