@@ -123,6 +123,8 @@ def panel(answer: Answer, texts: Mapping[str | None, str], language: Language, r
     """
     language = spoken(answer, language)
     found, aside, unsure = shown_findings(answer, texts, rules)
+    runs = plotted(answer, [*found, *aside], texts, language)
+    drawn = {(item.run.attachment, line) for item in runs for line in item.run.onset_lines}
     return render(
         "panel.html",
         language,
@@ -138,8 +140,10 @@ def panel(answer: Answer, texts: Mapping[str | None, str], language: Language, r
         lost=[(each, messages(f"effective.{each.kind}", language)) for each in answer.effective.lost]
         if answer.effective is not None
         else [],
-        signals=signals(answer.signals),
-        runs=plotted(answer, [*found, *aside], texts, language),
+        signals=[
+            each for each in signals(answer.signals) if (each.evidence.attachment, each.evidence.line) not in drawn
+        ],
+        runs=runs,
         causes=Markup(causes(answer, language)),
         pasted=any(item.name is not None for item in answer.receipt.inputs)
         or any(not signal.stated for signal in answer.signals),
