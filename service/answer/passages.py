@@ -342,8 +342,8 @@ def diff(patch: str | None, note: str, appears: Sequence[str], context: Context,
     if markers:
         named = [f"{titles[rule].get(language)} [{marker}]" for rule, marker in markers.items()]
         note += messages("appears", language, count=len(named), titles=joined(named, language))
-    fence = fence_around(patch)
-    return plain("diff", f"{fence}diff\n{patch.rstrip()}\n{fence}\n{note}".rstrip(), *markers.values())
+    fence, text = fence_around(patch), patch.rstrip("\n")  # a blank at its end is a line of it
+    return plain("diff", f"{fence}diff\n{text}\n{fence}\n{note}".rstrip(), *markers.values())
 
 
 def seen(kind: str, findings: Sequence[Finding], citations: Citations, *, fixes: bool = False) -> Sections:

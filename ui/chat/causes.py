@@ -77,12 +77,14 @@ def _branch(node: DifferentialNode, named: Mapping[str, CauseView], said: frozen
     )
     said |= {statement.text for statement in (*supports, *contradicts, *excluded)}
     inner = [child for each in chain for child in each.nodes if child not in chain]
+    cause = named.get(last.id)
+    title = cause.title if cause is not None else last.title  # a model's own words for it
     return Branch(
         ids=tuple(each.id for each in chain),
-        title=last.title,
-        within=tuple(dict.fromkeys(each.title for each in chain[:-1] if each.title != last.title)),
+        title=title,
+        within=tuple(dict.fromkeys(each.title for each in chain if each.title != title)),
         probability=last.probability,
-        cause=named.get(last.id),
+        cause=cause,
         supports=supports,
         contradicts=contradicts,
         excluded_by=excluded,
