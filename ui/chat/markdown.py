@@ -44,6 +44,8 @@ RAW = {
 RAW_TEXT = regex("|".join(re.escape(text) for text in RAW), re.IGNORECASE)
 EXAMPLE = regex(r"\n+`{3,}diff\n.*?\n`{3,}[ ]*(?:\n+(\[\d+\])[ ]*)?(?=\n|$)", re.DOTALL)
 """A case's own example of the change, with the marker after it."""
+MANY_FILES = 8
+"""Files of a question that are named."""
 MANY_LINES = 8
 """A question of more lines than this, or an indented one, is shown as code."""
 # A team's own pages and drafts come the same way as ours: no HTML, nothing that loads.
@@ -66,7 +68,10 @@ def message_html(text: str, copy: str) -> Markup:
 def question(text: str, files: Iterable[tuple[str, int]] = (), language: Language = "en") -> str:
     """The user's question, verbatim, and the names of its files with their line counts, if they have lines."""
     parts = [verbatim(text.strip("\n"))] if text.strip() else []
-    names = [code(name) + (f" {lines(count, words(language))}" if count else "") for name, count in files]
+    t = words(language)
+    names = [code(name) + (f" {lines(count, t)}" if count else "") for name, count in files]
+    if len(names) > MANY_FILES:
+        names[MANY_FILES - 1 :] = [t["read_more"].format(count=len(names) - MANY_FILES + 1)]
     return "\n\n".join([*parts, " · ".join(names)] if names else parts)
 
 
