@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.engine.values import show
-from trainmedic.kb.frameworks.profiles import title
+from trainmedic.kb.frameworks.profiles import profiles, title
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import FindingView, RunView, SignalView
@@ -37,7 +37,7 @@ PACKAGES = {
     "torch": "PyTorch",
 }
 """Display names of packages that are not frameworks."""
-OFTEN_DECIDING = ("torch", "transformers", "deepspeed", "peft", "vllm")
+MAX_VERSIONS = 6
 # GRPO, DAPO and the like are written in capitals, longer names are words.
 LONGEST_ACRONYM = 5
 MAX_FILES = 3
@@ -279,7 +279,7 @@ def patches(answer: Answer, findings: Iterable[FindingView]) -> tuple[list[Findi
 
 
 def facts(run: RunView) -> list[str]:
-    """The run in a few words: framework with its version, algorithm, model, versions that often matter."""
+    """The run in a few words: framework with its version, algorithm, model, versions."""
     framework, versions = run.framework, run.versions
     facts = []
     if framework:
@@ -288,7 +288,9 @@ def facts(run: RunView) -> list[str]:
     if algorithm := run.algorithm:
         facts.append(algorithm.upper() if len(algorithm) <= LONGEST_ACRONYM else algorithm)
     facts += [run.model.rstrip("/").rpartition("/")[2]] if run.model else []
-    return facts + [f"{name} {versions[name]}" for name in OFTEN_DECIDING if name in versions and name != framework]
+    others = sorted(name for name in versions if name in profiles() and name != framework)
+    shown = [*(["torch"] if "torch" in versions else []), *others][:MAX_VERSIONS]
+    return facts + [f"{name} {versions[name]}" for name in shown]
 
 
 def signals(views: Iterable[SignalView]) -> list[SignalView]:
