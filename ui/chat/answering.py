@@ -23,6 +23,7 @@ from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.document import answer_title
 from trainmedic.ui.chat.session import Session, chat_message, offered, says_something, under
+from trainmedic.ui.chat.sources import tail
 from trainmedic.ui.chat.texts import Language, words
 from trainmedic.ui.chat.uploads import lines_of
 from trainmedic.ui.context import AppContext
@@ -152,7 +153,7 @@ class AnsweringPage:
         return {
             self._panel: evidence.panel(answer, texts, self._language, rules),
             self._steps: evidence.steps(answer.steps, self._language),
-            self._tail: evidence.tail(answer, texts, self._language, rules),
+            self._tail: tail(answer, texts, self._language, rules),
         }
 
     def _settled(self, answer: Answer, draft: Answer | None, sources: Sequence[Source], session: Session) -> Changes:

@@ -15,7 +15,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from trainmedic.service.answer.schema import Answer
-from trainmedic.ui.chat.evidence import first_sentences, panel, render, spoken, steps, tail
+from trainmedic.ui.chat.evidence import first_sentences, panel, render, spoken, steps
 from trainmedic.ui.chat.frame import header
 from trainmedic.ui.chat.markdown import message_html
 from trainmedic.ui.chat.session import (
@@ -26,6 +26,7 @@ from trainmedic.ui.chat.session import (
     stored_conversation,
     under,
 )
+from trainmedic.ui.chat.sources import tail
 from trainmedic.ui.chat.texts import Language, examples, words
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.verdict import shown_verdict

@@ -16,7 +16,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.answer.schema import Answer, SeriesView, StepView
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.ui.chat import evidence
+from trainmedic.ui.chat import evidence, sources
 from trainmedic.ui.chat.excerpt import CONTEXT, WIDEST, excerpts
 from trainmedic.ui.chat.plots import Plot, RunPlots, overlaid, run_plots
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, examples, words
@@ -93,7 +93,7 @@ def test_every_word_that_a_template_uses_is_there_and_every_word_is_used() -> No
 def test_every_example_gives_a_whole_page(number: int, language: Language, advisor: Advisor) -> None:
     example = examples(language)[number]
     answer, texts = asked(advisor, example.question, *example.files)
-    html = evidence.panel(answer, texts, language) + evidence.tail(answer, texts, language)
+    html = evidence.panel(answer, texts, language) + sources.tail(answer, texts, language)
     page = outline(html)
     ids = [attributes["id"] for _, attributes in page.seen if "id" in attributes]
     assert len(ids) == len(set(ids))
@@ -132,7 +132,7 @@ def test_the_evidence_is_short_and_says_nothing_twice(language: Language, adviso
     example = next(each for each in examples(language) if each.id == "kto")
     answer, texts = asked(advisor, example.question, *example.files)
     rules = advisor.knowledge.rules
-    html = evidence.panel(answer, texts, language, rules) + evidence.tail(answer, texts, language, rules)
+    html = evidence.panel(answer, texts, language, rules) + sources.tail(answer, texts, language, rules)
     assert len(seen_words(html)) <= 450
     diffs = re.findall(r'<div class="tm-diff".*?</table>', html, re.DOTALL)
     assert len(diffs) == len(set(diffs)) == 1
@@ -197,7 +197,7 @@ def test_nothing_pasted_becomes_markup(advisor: Advisor) -> None:
     chips = [WaitingFile(name=HOSTILE, kind=HOSTILE, lines=1, read=True, index=0)]
     for html in (
         evidence.panel(answer, texts, "en"),
-        evidence.tail(answer, texts, "en"),
+        sources.tail(answer, texts, "en"),
         evidence.steps(steps, "en"),
         evidence.chips(chips, "en"),
     ):
