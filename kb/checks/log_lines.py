@@ -50,7 +50,7 @@ def embedding_rows_differ(facts: Facts) -> Outcome:
     for trace in facts.evidence.tracebacks:
         mismatches = list(_MISMATCH.finditer(trace.message))
         if mismatches and all(map(_rows_differ, mismatches)):
-            return fires(trace.span)
+            return fires(*trace.places)
     return NOT_SHOWN
 
 
@@ -95,7 +95,7 @@ def timeout_in_barrier(facts: Facts) -> Outcome:
     """Fires where a rank was busy with something long, or where the barrier is that of work that one process does."""
     for trace in facts.evidence.tracebacks:
         if "timeout" in trace.message.lower() and any(frame.endswith(" main_process_first") for frame in trace.frames):
-            return fires(trace.span)
+            return fires(*trace.places)
     barrier, work = first(facts.evidence, "NumelIn=1,", _BARRIER), _work_of_one_rank(facts)
     return CLEAR if barrier is None or work is None else fires(barrier, work)
 

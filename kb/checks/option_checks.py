@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 
 from trainmedic.kb.checks.option_offences import Hint, Offence, hint, moved, report, successor
 from trainmedic.kb.checks.option_readers import judged
 from trainmedic.kb.checks.option_values import lacks_value, not_a_choice, takes_no_value, wrong_type
 from trainmedic.kb.checks.option_verdicts import ELSEWHERE, GONE, KNOWN, LATER, RETIRED, UNKNOWN, Reader, Verdict
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import CLEAR, Outcome
+from trainmedic.kb.engine.outcome import CLEAR, Change, Outcome
 from trainmedic.kb.frameworks.profiles import BASE, profiles
 from trainmedic.kb.frameworks.tables import Table, table
+from trainmedic.kb.model.report import Safety
 from trainmedic.kb.model.run import Option, Origin
 from trainmedic.kb.suggest import is_slip
 
@@ -40,7 +42,10 @@ def removed(facts: Facts) -> Outcome:
 
 def renamed(facts: Facts) -> Outcome:
     gone = _of_other_release(facts, (GONE,), strict=True)
-    return _report_moved([item for item in gone if successor(item[1], item[2].name) is not None], facts)
+    named = [(item, new) for item in gone if (new := successor(item[1], item[2].name)) is not None]
+    outcome = _report_moved([item for item, _ in named], facts)
+    change = Change(safety=Safety.UNSAFE, rename=tuple((option, new) for (option, _, _), new in named))
+    return replace(outcome, changes=(change,)) if named else outcome
 
 
 def gone_in_newer_release(facts: Facts) -> Outcome:

@@ -420,9 +420,8 @@ class Facts:
         """Whether accelerator memory ran out at one of these `memory_places`; false if it did at another place only."""
         trace = self._out_of_memory(places)
         if trace is not None:
-            return Fact(
-                value=True, spans=(trace.span,), seen=f"out of memory in {trace.frames[-1]}", user_provided=True
-            )
+            seen = f"out of memory in {trace.frames[-1]}"
+            return Fact(value=True, spans=trace.places, seen=seen, user_provided=True)
         elsewhere = [place for place, _ in out_of_memory(self.evidence) if place]
         if elsewhere:
             return Fact(value=False, seen=f"out of memory in {', '.join(elsewhere)}")
@@ -521,7 +520,7 @@ def _unknown(seen: str, *missing: str) -> Fact:
 
 def _shown(trace: Traceback) -> Fact:
     seen = f"{trace.exception}: {trace.message[:80]}"
-    return Fact(value=True, spans=(trace.span,), seen=seen, user_provided=True)
+    return Fact(value=True, spans=trace.places, seen=seen, user_provided=True)
 
 
 def _places(span: Span | None) -> tuple[Span, ...]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from trainmedic.kb.engine.edits import Document, insert, remove, replace_option, replace_value, resolve
+from trainmedic.kb.engine.edits import Document, insert, remove, rename, replace_option, replace_value, resolve
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.rule import FixSpec
 from trainmedic.kb.engine.values import show, truth
@@ -35,6 +35,8 @@ def fixes(specs: Iterable[FixSpec], facts: Facts, values: Mapping[str, str] | No
             plan.unset(name)
         for name, value in spec.set.items():
             plan.set(name, value)
+        for option, name in spec.rename:
+            plan.rename(option, name)
         edits = plan.edits() if spec.safety is not Safety.DISPLAY else ()
         text = spec.text.render(facts, values) if spec.text is not None else _described(spec, plan)
         fix = Fix(text=text, safety=spec.safety, edits=edits, alternative=spec.alternative, repairs=spec.repairs)
@@ -64,6 +66,8 @@ def _is_installed(spec: FixSpec, facts: Facts) -> bool:
 def _described(spec: FixSpec, plan: _Plan) -> Text:
     en = [f"Remove `{key}`." for key in plan.removed] + [f"Set `{key}`." for key in plan.written]
     zh = [f"去掉 `{key}`。" for key in plan.removed] + [f"设置 `{key}`。" for key in plan.written]
+    en += [f"Write `{new}` for `{old}`." for old, new in plan.renamed.items()]
+    zh += [f"把 `{old}` 改名为 `{new}`。" for old, new in plan.renamed.items()]
     if spec.upgrade:
         en.append(f"Install `{spec.upgrade}`.")
         zh.append(f"安装 `{spec.upgrade}`。")
@@ -87,6 +91,7 @@ class _Plan:
         self.possible = True
         self.removed: list[str] = []
         self.written: list[str] = []
+        self.renamed: dict[str, str] = {}
 
     def unset(self, name: str) -> None:
         """Remove a canonical setting, or an option by its own name."""
@@ -114,6 +119,11 @@ class _Plan:
         drops += [option] if option is not None else []  # leaving it out says the value
         self.removed += [_as_written(dropped) for dropped in drops] or [f"{name}: {show(value)}"]
         self._take(drops)
+
+    def rename(self, option: Option, name: str) -> None:
+        """Give an option another name and leave its value."""
+        self.renamed[_as_written(option)] = f"--{name}" if option.origin is Origin.FLAG else name
+        self._change(rename(self._document(option.span.attachment), option, name))
 
     def _write(self, option: Option | None, holder: Option | None, key: str, raw: str | None) -> None:
         """Write ``key`` over ``option``; without one behind ``holder``, and without that nowhere."""
