@@ -70,40 +70,42 @@ class DiagnosePage(AnsweringPage):
 
     def _talk(self) -> None:
         t = self._words
-        self._hello = gr.HTML(evidence.render("hello.html", self._language), elem_id="tm-hello-box", **html_options())
-        self._bot = gr.Chatbot(
-            elem_id="bot",
-            layout="panel",
-            show_label=False,
-            label=t["tab_answer"],
-            height=None,
-            buttons=["copy"],
-            latex_delimiters=[],
-            feedback_options=None,
-            autoscroll=False,
-            sanitize_html=True,
-            line_breaks=False,
-            allow_tags=False,
-            placeholder="",
-            visible="hidden",
-        )
-        self._after = gr.HTML("", elem_id="tm-after-box", **html_options(AFTER_JS))
-        self._notice = gr.HTML("", elem_id="tm-notice-box", **html_options())
-        self._chips = gr.HTML("", elem_id="tm-chips-box", **html_options(CHIPS_JS))
-        self._box = gr.MultimodalTextbox(
-            elem_id="tm-question",
-            show_label=False,
-            label=t["ask_label"],
-            placeholder=t["placeholder"],
-            file_count="multiple",
-            lines=1,
-            max_lines=12,
-            max_plain_text_length=LONG_PASTE,
-            submit_btn=True,
-            stop_btn=False,
-            html_attributes=gr.InputHTMLAttributes(spellcheck=False, autocorrect="off", autocapitalize="off"),
-            autofocus=True,
-        )
+        with gr.Column(elem_id="tm-scroll"):
+            self._hello = gr.HTML(evidence.render("hello.html", self._language), elem_id="tm-hello-box", **html_options())
+            self._bot = gr.Chatbot(
+                elem_id="bot",
+                layout="panel",
+                show_label=False,
+                label=t["tab_answer"],
+                height=None,
+                buttons=["copy"],
+                latex_delimiters=[],
+                feedback_options=None,
+                autoscroll=False,
+                sanitize_html=True,
+                line_breaks=False,
+                allow_tags=False,
+                placeholder="",
+                visible="hidden",
+            )
+            self._after = gr.HTML("", elem_id="tm-after-box", **html_options(AFTER_JS))
+        with gr.Column(elem_id="tm-foot"):
+            self._notice = gr.HTML("", elem_id="tm-notice-box", **html_options())
+            self._chips = gr.HTML("", elem_id="tm-chips-box", **html_options(CHIPS_JS))
+            self._box = gr.MultimodalTextbox(
+                elem_id="tm-question",
+                show_label=False,
+                label=t["ask_label"],
+                placeholder=t["placeholder"],
+                file_count="multiple",
+                lines=1,
+                max_lines=12,
+                max_plain_text_length=LONG_PASTE,
+                submit_btn=True,
+                stop_btn=False,
+                html_attributes=gr.InputHTMLAttributes(spellcheck=False, autocorrect="off", autocapitalize="off"),
+                autofocus=True,
+            )
         start = evidence.render(
             "examples.html",
             self._language,

@@ -101,11 +101,14 @@ def parts(context: AppContext, stored: StoredConversation, language: Language) -
     follow = offered(context, answer, stored.sources, language)
     vote = history.feedback(answer.id) if history is not None else None
     title = answer_title(answer, language)
+    end = under(
+        context, answer.id, answer.conversation_id, spoken_here, title, follow, vote, feedback=says_something(answer)
+    )
     return {
         "panel": Markup(panel(answer, texts, language, context.advisor.knowledge.rules)),
         "steps": Markup(steps(answer.steps, language)),
         "tail": Markup(tail(answer, language)),
-        "after": Markup(under(context, answer.id, spoken_here, title, follow, vote, feedback=says_something(answer))),
+        "after": Markup(end),
     }
 
 

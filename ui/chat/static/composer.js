@@ -86,7 +86,7 @@
     }
     first().querySelector("#tm-chips-box").replaceChildren(...(files.length ? [list] : []));
   };
-  const SCROLLED = ["#bot .panel-wrap", "#evidence"];
+  const SCROLLED = ["#tm-scroll", "#evidence"];
   // Pressed before the framework is there: done as soon as it is. ``selector`` may be a function that does it.
   const later = (selector) => {
     interrupted = { press: selector, again: true };
@@ -252,7 +252,7 @@
     else if (kept) later(kept.dataset.tmVote ? `[data-tm-vote="${kept.dataset.tmVote}"]` : "[data-tm-forget]");
     else if (pressed) {
       const [name, value] = pressed.dataset.tmFollow ? ["follow", pressed.dataset.tmFollow] : ["example", pressed.dataset.tmExample];
-      draft.press = `[data-tm-${name}="${CSS.escape(value)}"]`;
+      Object.assign(draft, { press: `[data-tm-${name}="${CSS.escape(value)}"]`, before: window.tm?.shown() || "" });
       save();
       if (starting()) later(draft.press);
     } else if (on("#tm-question .submit-button")) {
@@ -325,11 +325,14 @@
       await frame();
       await frame();
       const answer = document.querySelector(".tm-after[data-answer]")?.dataset.answer || "";
-      if (draft.sent && answer && answer !== draft.before) {
-        draft.text = "";
-        files = [];
-        failed = [];
-        keep();
+      if (answer && answer !== draft.before) {
+        if (draft.sent || draft.press) window.tm?.remember();
+        if (draft.sent) {
+          draft.text = "";
+          files = [];
+          failed = [];
+          keep();
+        }
       }
       const last = interrupted;
       interrupted = null;
