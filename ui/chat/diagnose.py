@@ -171,7 +171,8 @@ class DiagnosePage(AnsweringPage):
             yield self._noticed(self._words["files_gone"].format(count=len(paths) - len(files)))
 
     def _sender(self, request: gr.Request | None) -> Sender:
-        return Sender(self._context, request)
+        inner = request.request if request is not None else None
+        return Sender(self._context, inner.scope if inner is not None else {})
 
     async def _counted(self, session: Session, sender: Sender) -> str:
         """Note who asks; returns why they may not ask now, empty if they may."""

@@ -79,6 +79,13 @@ def document(
     )
 
 
+def linked(context: AppContext, language: Language, answer_id: str) -> str:
+    """The part of the document that shows an answer of the history. Blocks."""
+    stored = stored_conversation(context, answer_id, language)
+    beside = parts(context, stored, language) if stored is not None else None
+    return render("linked.html", language, messages=shown_messages(stored, language), parts=beside)
+
+
 def preview(stored: StoredConversation | None, language: Language) -> Preview:
     """The title and description of a linked answer, or of the page."""
     t = words(language)

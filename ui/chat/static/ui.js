@@ -321,11 +321,15 @@
     },
     shown: () => new URLSearchParams(location.search).get("answer") || "",
     // An answer is complete and kept: from now on it has an address.
-    settled: () => {
-      requestAnimationFrame(() => { reveal(); revealing = false; });
+    addressed: () => {
       const done = document.querySelector(".tm-after[data-answer]");
       if (done?.dataset.title) document.title = done.dataset.title;
       if (done) history.replaceState(null, "", `${location.pathname}?answer=${encodeURIComponent(done.dataset.answer)}`);
+      return done;
+    },
+    settled: () => {
+      requestAnimationFrame(() => { reveal(); revealing = false; });
+      const done = window.tm.addressed();
       const area = box();
       drawList();
       window.tmDraft?.settled();
