@@ -168,13 +168,21 @@
     wake();
     say(words().sending, { calm: true });
   };
+  // How the same element of the framework's copy of the page is found.
+  const NAMED = ["data-tm-example", "data-tm-follow", "data-tm-vote", "data-tm-fill", "data-tm-tab", "data-tm-theme", "data-tm-new", "href"];
+  const nameOf = (element) => {
+    const name = NAMED.find((each) => element?.hasAttribute(each));
+    return name && first()?.contains(element) ? `${element.tagName}[${name}="${CSS.escape(element.getAttribute(name))}"]` : "";
+  };
   const takeOver = () => {
     const area = starting() ? box() : null, at = area?.selectionStart ?? null, focused = area === document.activeElement;
+    const name = nameOf(document.activeElement);
     const scrolled = SCROLLED.map((selector) => first()?.querySelector(selector)?.scrollTop || 0);
     const open = [...(first()?.querySelectorAll("#bot .message-row") || [])].map((row) => row.hasAttribute("data-tm-open"));
     first()?.remove();
     document.querySelectorAll("#bot .message-row").forEach((row, number) => row.toggleAttribute("data-tm-open", Boolean(open[number])));
     SCROLLED.forEach((selector, number) => { if (scrolled[number]) document.querySelector(selector)?.scrollTo(0, scrolled[number]); });
+    if (name) document.querySelector(name)?.focus({ preventScroll: true });
     if (!box() || !area) return;
     if (area.value) write(area.value);
     if (focused) { box().focus(); box().setSelectionRange(at, at); }

@@ -162,8 +162,6 @@ def test_an_answer_leads_with_what_to_change(walk: Screen) -> None:
     if not walk.is_phone:
         diff = walk.page.locator("#bot code.language-diff").first.bounding_box()
         assert diff["y"] + diff["height"] < 900
-        under = walk.page.locator("#tm-after-box").bounding_box()["height"]
-        assert under + walk.page.locator("#tm-question").bounding_box()["height"] < 200
     walk.page.locator("#bot .message-buttons button").last.click()
     walk.page.wait_for_timeout(200)
     assert "#tm-" not in walk.page.evaluate("navigator.clipboard.readText()")
