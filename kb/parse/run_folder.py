@@ -69,7 +69,13 @@ def rule() -> dict[str, Any]:
     """By what files are chosen, for a page that lists a folder in the browser: see the table."""
     table = load_table(_TABLE)
     patterns = [pattern for row in table["role"] for pattern in row["patterns"]]
-    return {"patterns": patterns, **table["folders"], "telling": table["telling"], "ranks": _MOST_RANKS, "told_by": _TOLD_BY}
+    return {
+        "patterns": patterns,
+        **table["folders"],
+        "telling": table["telling"],
+        "ranks": _MOST_RANKS,
+        "told_by": _TOLD_BY,
+    }
 
 
 def chosen(entries: Iterable[Entry]) -> tuple[tuple[Role, Entry], ...]:

@@ -71,7 +71,9 @@ class DiagnosePage(AnsweringPage):
     def _talk(self) -> None:
         t = self._words
         with gr.Column(elem_id="tm-scroll"):
-            self._hello = gr.HTML(evidence.render("hello.html", self._language), elem_id="tm-hello-box", **html_options())
+            self._hello = gr.HTML(
+                evidence.render("hello.html", self._language), elem_id="tm-hello-box", **html_options()
+            )
             self._bot = gr.Chatbot(
                 elem_id="bot",
                 layout="panel",

@@ -1,5 +1,5 @@
 """What the page's own script asks for before the framework is there: what the waiting files are, which files of a run's
-folder tell of it, and the answer to the first question, as a link to it shows it. No model: such an answer is streamed."""
+folder tell of it, and, where no model streams it, the answer to the first question, as a link to it shows it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from trainmedic.ui.context import AppContext
 
 
 class Sender:
-    """The request behind an event, as the shell has found out who sent it. With an empty one: anybody, on this machine."""
+    """The request behind an event, as the shell has found out who sent it. With none: anybody, on this machine."""
 
     def __init__(self, context: AppContext, scope: Mapping[str, Any]) -> None:
         self._scope = scope

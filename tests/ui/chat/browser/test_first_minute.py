@@ -1,4 +1,4 @@
-"""What a newcomer meets in the first minute: a first answer without the framework, a run's folder, room for the answer."""
+"""A newcomer's first minute: a first answer without the framework, a run's folder, and room for the answer."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ FRAMEWORK = ("/assets/", "gradio_api")
 PLACES = """() => Object.fromEntries(['.tm-hello h2', '.tm-hello .lead', '#tm-question textarea', '.upload-button',
   '.submit-button', '.tm-start h3', '.tm-example'].map(selector => {
     const element = [...document.querySelectorAll(selector)].find(each => each.offsetWidth);
-    const box = element.getBoundingClientRect();
-    return [selector, [box.x, box.y, box.width, box.height].map(Math.round).join() + getComputedStyle(element).fontFamily];
+    const box = element.getBoundingClientRect(), font = getComputedStyle(element).fontFamily;
+    return [selector, [box.x, box.y, box.width, box.height].map(Math.round).join() + font];
   }))"""
 
 
@@ -67,7 +67,7 @@ def test_the_first_answer_needs_no_framework_and_is_in_the_list_of_this_browser(
     assert page.page.locator(".tm-history").is_hidden()
 
 
-def test_a_question_outlives_a_reload_and_a_lost_connection_before_the_framework_is_there(tab: Open, served: Served) -> None:
+def test_a_question_outlives_a_lost_connection_before_the_framework_is_there(tab: Open, served: Served) -> None:
     page = tab(served.plain)
     page.page.goto(f"{page.url}/zh/")
     page.page.fill("#tm-first textarea", "KTO loss is nan")
@@ -133,7 +133,7 @@ def test_of_a_picked_folder_only_what_tells_of_the_run_is_sent_with_long_logs_wh
 
 
 @pytest.mark.parametrize("path", ["/", "/zh/"])
-def test_nothing_jumps_and_every_name_is_in_the_page_s_language_when_the_framework_takes_over(tab: Open, path: str) -> None:
+def test_nothing_jumps_and_every_name_is_translated_when_the_framework_takes_over(tab: Open, path: str) -> None:
     page = tab(locale="zh-CN" if path == "/zh/" else "en-US")
     page.page.goto(f"{page.url}{path}")
     before = page.page.evaluate(PLACES)
@@ -173,7 +173,8 @@ def small_targets(page: Tab) -> list[str]:
     return list(
         page.page.evaluate(
             """size => [...document.querySelectorAll('a, button, summary, input, select, label')].filter(each => {
-              if (each.matches('label > input') || !each.checkVisibility({ visibilityProperty: true, opacityProperty: true })) return false;
+              const options = { visibilityProperty: true, opacityProperty: true };
+              if (each.matches('label > input') || !each.checkVisibility(options)) return false;
               each.scrollIntoView({ block: 'center' });
               const box = each.getBoundingClientRect(), x = box.x + box.width / 2, y = box.y + box.height / 2;
               if (box.height > 40 || !box.width || each.getClientRects().length > 1) return false;
