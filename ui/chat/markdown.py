@@ -46,6 +46,8 @@ EXAMPLE = regex(r"\n+`{3,}diff\n.*?\n`{3,}[ ]*(?:\n+(\[\d+\])[ ]*)?(?=\n|$)", re
 """A case's own example of the change, with the marker after it."""
 MANY_LINES = 8
 """A question of more lines than this, or an indented one, is shown as code."""
+LONGEST_SHOWN, SHOWN_LINES = 14, 10
+"""Lines or files of a question that are shown whole, and how many of more."""
 REFUTED = 3
 """Refutations shown in the chat; the page shows all of them beside it."""
 # A team's own pages and drafts come the same way as ours: no HTML, nothing that loads.
@@ -66,9 +68,17 @@ def message_html(text: str, copy: str) -> Markup:
 
 
 def question(text: str, files: Iterable[tuple[str, int]] = (), language: Language = "en") -> str:
-    """The user's question, verbatim, and the names of its files with their line counts, if they have lines."""
-    parts = [verbatim(text.strip("\n"))] if text.strip() else []
-    names = [code(name) + (f" {lines(count, words(language))}" if count else "") for name, count in files]
+    """The user's question, verbatim, and the names of its files with their line counts, if they have lines. Of a paste
+    and of many files the beginning: the evidence has the rest."""
+    t = words(language)
+    rows = text.strip("\n").split("\n")
+    left = len(rows) - SHOWN_LINES if len(rows) > LONGEST_SHOWN else 0
+    parts = [verbatim("\n".join(rows[: len(rows) - left]))] if text.strip() else []
+    parts += [t["more_lines"].format(count=left)] if left else []
+    # A count stays on the line of its unit.
+    names = [code(name) + (f" {lines(count, t)}".replace(" ", "\xa0") if count else "") for name, count in files]
+    if len(names) > LONGEST_SHOWN:
+        names[SHOWN_LINES:] = [t["more_files"].format(count=len(names) - SHOWN_LINES)]
     return "\n\n".join([*parts, " · ".join(names)] if names else parts)
 
 

@@ -105,7 +105,16 @@ def test_no_character_of_a_question_is_lost_but_its_fences(text: str) -> None:
 
 def test_a_question_names_its_files_with_their_lines() -> None:
     shown = markdown.question("why?", [("a`b.sh", 1), ("train.log", 1204)], "en")
-    assert shown.split("\n\n") == ["why?", "``a`b.sh`` 1 line · `train.log` 1,204 lines"]
+    assert shown.split("\n\n") == ["why?", "``a`b.sh``\xa01\xa0line · `train.log`\xa01,204\xa0lines"]
+
+
+def test_of_a_long_paste_and_many_files_the_beginning_is_shown() -> None:
+    paste = "\n".join(f"line {number}" for number in range(30))
+    shown = markdown.question(paste, [(f"{number}.yaml", 1) for number in range(40)], "en")
+    assert "line 9\n" in shown
+    assert "line 10" not in shown
+    assert "… and 20 more lines" in shown
+    assert shown.endswith("`9.yaml`\xa01\xa0line · and 30 more files")
 
 
 @given(st.lists(PIECES, max_size=40).map("".join))

@@ -85,10 +85,6 @@
   const wakeInTime = () => first().querySelector("#tm-question").addEventListener("focusin", wake, { once: true });
   if (isLink()) wakeInTime();
   if ((draft.text || interrupted) && !isDirect()) wake();
-  const post = (call, data) => {
-    data.append("language", words().lang.slice(0, 2));
-    return fetch(`/first/${call}`, { method: "POST", body: data });
-  };
   // What the waiting files are, by their beginnings; lines are counted here.
   const HEAD = 64 * 1024, COUNTED = 2 ** 23;
   const recognise = async () => {
@@ -98,7 +94,8 @@
       const text = file.size < COUNTED && !file.name.endsWith(".gz") ? await file.text() : "";
       data.append("lines", text && text.split("\n").length - text.endsWith("\n"));
     }
-    const html = await post("files", data).then((answer) => (answer.ok ? answer.text() : "")).catch(() => "");
+    data.append("language", words().lang.slice(0, 2));
+    const html = await fetch("/first/files", { method: "POST", body: data }).then((answer) => (answer.ok ? answer.text() : "")).catch(() => "");
     if (html && starting() && now.length === files.length && now.every((file, at) => file === files[at])) chipsBox().innerHTML = html;
   };
   const chipsBox = () => first().querySelector("#tm-chips-box");
@@ -122,6 +119,19 @@
     said.append(Object.assign(document.createElement("p"), { textContent: text }));
     return made;
   };
+  // The answer's HTML, or the status and what the server says of it; ``told`` hears how much was sent.
+  const sent = (data, told) => new Promise((resolve) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", "/first/ask");
+    request.upload.onprogress = ({ loaded, total }) => told(loaded, total);
+    request.onloadend = () => {
+      let why = "";
+      if (request.status !== 200) try { why = JSON.parse(request.responseText).error.message; } catch { /* a proxy's */ }
+      resolve({ status: request.status, html: request.status === 200 ? request.responseText : "", why: why });
+    };
+    request.send(data);
+  });
+  const MB = (size) => (size / 2 ** 20).toFixed(1);
   let asking = false;
   const ask = async (example = "", title = "") => {
     if (asking) return;
@@ -130,25 +140,30 @@
     if (!example) Object.assign(draft, { text: text, sent: true, before: "" });
     save();
     unsay();
-    data.append("question", text);
-    data.append("example", example);
+    for (const [name, value] of Object.entries({ question: text, example: example, language: words().lang.slice(0, 2) })) data.append(name, value);
     for (const file of files) data.append("file", file);
     const wrap = Object.assign(document.createElement("div"), { id: "bot", innerHTML: '<div class="panel-wrap"><div class="message-wrap"></div></div>' });
     wrap.querySelector(".message-wrap").append(row("user-row", shown), row("bot-row", words().analysing));
     first().querySelector("#tm-scroll").append(wrap);
     document.body.classList.add("tm-asking");
-    const answer = await post("ask", data).catch(() => null);
-    const html = answer?.ok ? await answer.text().catch(() => "") : "";
-    const failure = html || !answer ? null : await answer.json().catch(() => null);
+    const begun = Date.now(), state = wrap.querySelector(".bot-row p");
+    let sending = "";
+    const clock = setInterval(() => {
+      const seconds = Math.round((Date.now() - begun) / 1000);
+      state.textContent = sending || `${words().analysing}${seconds > 2 ? ` ${seconds} s` : ""}`;
+    }, 500);
+    const { status, html, why } = await sent(data, (done, all) => {
+      sending = done < all ? words().sendingSize.replace("{done}", MB(done)).replace("{all}", MB(all)) : "";
+    });
+    clearInterval(clock);
     document.body.classList.remove("tm-asking");
     wrap.remove();
     Object.assign(draft, { sent: false });
     save();
     asking = false;
     if (!html) {
-      const why = answer?.status === 401 ? words().signedOut : failure?.error?.message || (answer ? words().refused.replace("{status}", answer.status) : words().offlineSent);
-      const anew = answer?.status === 401 ? { label: words().reconnect, act: () => begin(true) } : { label: words().sendAgain, act: () => ask(example, title) };
-      say(why, anew);
+      if (status === 401) say(words().signedOut, { label: words().reconnect, act: () => begin(true) });
+      else say(why || (status ? words().refused.replace("{status}", status) : words().offlineSent), { label: words().sendAgain, act: () => ask(example, title) });
       return;
     }
     if (!example) { Object.assign(draft, { text: "" }); files = []; keep(); save(); }
