@@ -16,7 +16,7 @@ from markupsafe import Markup
 from trainmedic.kb.fences import fence_after, fence_around, fence_of
 from trainmedic.kb.lazy import regex
 from trainmedic.service.answer.schema import Answer, Section, markdown
-from trainmedic.ui.chat.evidence import lines, sorted_findings, spoken
+from trainmedic.ui.chat.evidence import lines, sorted_findings, spoken, ticked
 from trainmedic.ui.chat.texts import Language, words
 from trainmedic.ui.present.verdict import shown_verdict
 
@@ -253,7 +253,7 @@ def _safe_line(line: str, known: frozenset[int]) -> str:
     if {"|", "-"} <= set("".join(line.split())) <= set(">|:-"):  # the rule below a table's head
         return line.replace("|", r"\|")
     parts, at = [], 0
-    for match in CODE.finditer(line):
+    for match in CODE.finditer(line := ticked(line)):
         before = line[at : match.start()]
         # An escaped tick is no code in Markdown, so the slashes before it are doubled to keep the span code.
         slashes = len(before) - len(before.rstrip("\\"))  # one more would make the tick a character

@@ -15,6 +15,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer, Section
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.chat import markdown
+from trainmedic.ui.chat.evidence import ticked
 from trainmedic.ui.chat.texts import examples
 
 READER = MarkdownIt("gfm-like", {"html": True, "linkify": False})
@@ -184,9 +185,9 @@ def test_a_models_text_gets_the_causes_title_with_its_marker(advisor: Advisor) -
     found = replace(answer_of(advisor), mode="llm", answer=text.body, sections=(text,))
     _, second, third, *_ = markdown.answer(found, "en").split("\n\n")
     marker = next(item.marker for item in found.citations if item.id == found.causes[0].case_id)
-    assert second == f"**{found.causes[0].title}** [{marker}](#tm-c{marker})"
+    assert second == f"**{ticked(found.causes[0].title)}** [{marker}](#tm-c{marker})"
     assert third == "The loss is NaN [2](#tm-c2)."
     assert markdown.streamed(found, "The lo", "en").split("\n\n")[1:] == [
-        f"**{found.causes[0].title}**",
+        f"**{ticked(found.causes[0].title)}**",
         "The lo",
     ]

@@ -173,6 +173,8 @@ def small_targets(page: Tab) -> list[str]:
     return list(
         page.page.evaluate(
             """size => [...document.querySelectorAll('a, button, summary, input, select, label')].filter(each => {
+              // Links in a sentence are as high as it.
+              if (each.parentElement.matches('p') && !each.matches('.tm-meta a')) return false;
               const options = { visibilityProperty: true, opacityProperty: true };
               if (each.matches('label > input') || !each.checkVisibility(options)) return false;
               each.scrollIntoView({ block: 'center' });
