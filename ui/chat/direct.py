@@ -55,21 +55,22 @@ class Direct:
             return JSONResponse(run_folder.rule())
         if call == ("POST", "folder"):
             return _chosen(await body_of(receive))
-        if call not in (("POST", "files"), ("POST", "ask")):
+        made = {("POST", "files"): self._files, ("POST", "ask"): self._ask}.get(call)
+        if made is None:
             raise NotFound("no such call of the pages")
         sender = Sender(self._context, scope)
         async with Request(scope, receive).form(max_files=MAX_ATTACHMENTS, max_fields=2 * MAX_ATTACHMENTS) as form:
             language: Language = "zh" if form.get("language") == "zh" else "en"
             if not await sender.metered("ask on the page" if call[1] == "ask" else "attach on the page"):
                 raise RateLimited(words(language)["too_many_questions"])
-            html = await (self._ask if call[1] == "ask" else self._files)(form, language, sender)
+            html = await made(form, language, sender)
         return HTMLResponse(html, headers={"Cache-Control": "no-store"})
 
     async def _files(self, form: FormData, language: Language, sender: Sender) -> str:
         """The waiting files as recognised by their beginnings; ``lines`` says how many lines each has."""
         counts, seen = form.getlist("lines"), []
-        for index, file in enumerate(await _attached(form)):
-            known = await sender.run(partial(recognised, file.name, bytes(file.content), self._context.advisor.read))
+        for index, (name, content) in enumerate(await _sent(form)):
+            known = await sender.run(partial(recognised, name, content, self._context.advisor.read))
             count = str(counts[index]) if index < len(counts) else ""
             seen.append(replace(known, index=index, lines=int(count) if count.isdecimal() else None))
         return evidence.chips(seen, language)
@@ -79,15 +80,17 @@ class Direct:
         example = next((each for each in examples(language) if each.id == form.get("example")), None)
         question = example.question if example is not None else str(form.get("question") or "")
         speech: Literal["auto", "en", "zh"] = "auto" if question.strip() else language
-        files = example.files if example is not None else await _attached(form)
+        sent = tuple(Attachment(name=name, content=content) for name, content in await _sent(form))
+        files = example.files if example is not None else sent
         request = Ask(question=question, attachments=files, language=speech, owner=sender.owner)
         answer = await final_answer(self._context.answerer.stream(request, uuid.uuid4().hex, sender.run))
         return await sender.run(lambda: linked(self._context, language, answer.id))
 
 
-async def _attached(form: FormData) -> tuple[Attachment, ...]:
+async def _sent(form: FormData) -> list[tuple[str, bytes]]:
+    """The files of a form: name and content."""
     files = [file for file in form.getlist("file") if isinstance(file, UploadFile)]
-    return tuple([Attachment(name=file.filename or "", content=await file.read()) for file in files])
+    return [(file.filename or "", await file.read()) for file in files]
 
 
 def _chosen(body: bytes) -> Response:
