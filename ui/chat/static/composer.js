@@ -46,6 +46,7 @@
     if (isDirect() && interrupted) {
       const { again, press: selector } = interrupted;
       interrupted = null;
+      box().value ||= draft.text;
       if (again && !selector) ask();
       else if (!selector) say(words().interrupted, { label: words().sendAgain, act: () => ask() });
     }
@@ -75,7 +76,8 @@
     if (!script || document.querySelector("script[type=module]")) return;
     document.head.append(
       Object.assign(document.createElement("link"), { rel: "stylesheet", crossOrigin: "", href: style }),
-      Object.assign(document.createElement("script"), { type: "module", crossOrigin: "", src: script }));
+      Object.assign(document.createElement("script"), { type: "module", crossOrigin: "", src: script,
+        onerror: () => document.dispatchEvent(new CustomEvent("tm:failed", { detail: 0 })) }));
   };
   const isLink = () => first()?.dataset.view === "link";
   // Without a model the first question needs no framework: its answer comes as a linked one does.

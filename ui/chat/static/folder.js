@@ -20,8 +20,9 @@
   const below = async (folder, leftOut, prefix = "", depth = 0, found = []) => {
     for (const entry of await listed(folder)) {
       if (found.length >= MOST) break;
-      if (entry.isDirectory && depth < DEEPEST && !isHidden(entry.name, leftOut)) await below(entry, leftOut, `${prefix}${entry.name}/`, depth + 1, found);
-      else if (entry.isFile) found.push({ path: prefix + entry.name, open: () => new Promise((resolve) => entry.file(resolve, () => resolve(null))) });
+      if (entry.isDirectory) {
+        if (depth < DEEPEST && !isHidden(entry.name, leftOut)) await below(entry, leftOut, `${prefix}${entry.name}/`, depth + 1, found);
+      } else found.push({ path: prefix + entry.name, open: () => new Promise((resolve) => entry.file(resolve, () => resolve(null))) });
     }
     return found;
   };
