@@ -88,7 +88,7 @@
   if (isLink()) wakeInTime();
   if ((draft.text || interrupted) && !isDirect()) wake();
   // What the waiting files are, by their beginnings; lines are counted here.
-  const HEAD = 64 * 1024, COUNTED = 2 ** 23;
+  const HEAD = 16 * 1024, COUNTED = 2 ** 23;
   const recognise = async () => {
     const data = new FormData(), now = [...files];
     for (const file of now) {
