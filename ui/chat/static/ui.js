@@ -267,6 +267,7 @@
   // Code within a line is kept whole where it is short; a long one breaks like words, else it leaves half a line empty.
   const LONG = 32;
   const fold = () => {
+    for (const block of document.querySelectorAll("#bot pre:not([tabindex])")) block.tabIndex = 0; // it scrolls by the keyboard
     for (const code of document.querySelectorAll(".prose :not(pre) > code:not([data-tm])")) {
       if (!code.closest("pre")) code.dataset.tm = code.textContent.length > LONG ? "long" : "short";
     }
