@@ -11,7 +11,7 @@ from trainmedic.ingest.drafts.draft import article_lines
 from trainmedic.ingest.drafts.write_up import write_up
 from trainmedic.ingest.items import Discussion, Message, Options
 from trainmedic.ingest.pipeline import Drafting, run
-from trainmedic.ingest.sources import slack
+from trainmedic.ingest.sources import folder
 from trainmedic.ingest.threads.local import Local
 from trainmedic.kb.threads.store import ThreadStore
 
@@ -34,10 +34,10 @@ def explain(vector: np.ndarray) -> Mapping[str, float]:
 
 
 def test_a_slack_export_becomes_one_draft_with_cause_and_fix_and_without_persons(tmp_path: Path) -> None:
-    items = slack.read(Options(location=str(EXPORT)))
+    items = folder.read(Options(location=str(EXPORT)))
     store = ThreadStore(tmp_path / "threads", "encoder", 1)
     embedder = Local(lambda texts: np.zeros((len(texts), 1), np.float32))
-    outcome = run("slack", items, store, embedder, explain, Drafting(folder=tmp_path, discussions=True))
+    outcome = run("slack", items, store, embedder, explain, Drafting(folder=tmp_path))
     assert outcome.threads.added == 2
     (draft,) = outcome.drafts.written
     page = (tmp_path / f"{draft.id}.md").read_text(encoding="utf-8")
