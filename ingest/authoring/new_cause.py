@@ -90,29 +90,65 @@ class _Pasted:
     def name(self) -> str:
         return self.info.split()[1]
 
-    def shown(self, left_out: Option | None = None, *, marked: bool = False) -> str:
-        """The block, its options ⟦marked⟧, or one of them left out, with its line where nothing else is on it."""
+    def marked(self) -> str:
+        """The block with its options ⟦marked⟧."""
         lines = self.text.split("\n")
-        spans = [left_out.span] if left_out is not None else [option.span for option in self.options if marked]
-        for span in sorted(spans, key=lambda span: span.order, reverse=True):
-            last, first = span.end_line - 1, span.line - 1
-            lines[last] = (
-                lines[last][: span.end_column - 1] + (CLOSE if marked else "") + lines[last][span.end_column - 1 :]
-            )
-            if marked:
-                lines[first] = lines[first][: span.column - 1] + OPEN + lines[first][span.column - 1 :]
-            else:
-                before, after = lines[first][: span.column - 1].rstrip(), lines[last][span.end_column - 1 :]
-                rest = before + after.removeprefix(",").lstrip(" ") if after.startswith(",") else before + after
-                lines[first : last + 1] = [rest] if rest.strip(" \\") else []
-        body = "\n".join(lines)
-        return f"```{self.info}\n{body}\n```"
+        for option in reversed(self.options):
+            span = option.span
+            for line, column, mark in ((span.end_line, span.end_column, CLOSE), (span.line, span.column, OPEN)):
+                lines[line - 1] = lines[line - 1][: column - 1] + mark + lines[line - 1][column - 1 :]
+        return self._block(lines)
+
+    def without(self, option: Option | None = None) -> tuple[str, str]:
+        """The text and its block without an option, and without its line where nothing else is on it."""
+        lines = self.text.split("\n")
+        if option is not None:
+            first, last = option.span.line - 1, option.span.end_line - 1
+            before, after = lines[first][: option.span.column - 1].rstrip(), lines[last][option.span.end_column - 1 :]
+            rest = before + after[1:].lstrip(" ") if after.startswith(",") else before + after
+            lines[first : last + 1] = [rest] if rest.strip(" \\") else []
+        return "\n".join(lines), self._block(lines)
+
+    def _block(self, lines: Sequence[str]) -> str:
+        return "\n".join((f"```{self.info}", *lines, "```"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCheck:
+    """An entry below ``checks:`` of a page, and the chapter with its examples."""
+
+    fields: str
+    chapter: str
+
+
+def check_of(answers: Answers, read: Read, since: str, check_id: str) -> NewCheck:
+    """The check alone. Raises `InvalidRequest` as `page_of` does."""
+    _check_answers(answers)
+    return _check_of(answers, _pasted(answers.run, read), read, since, check_id)
+
+
+def _check_of(answers: Answers, pasted: _Pasted, read: Read, since: str, check_id: str) -> NewCheck:
+    language, package = language_of(f"{answers.seen}\n{answers.why}"), answers.package
+    run = pasted.evidence.run
+    lines = [
+        f"  - id: {check_id}",
+        "    severity: warning",
+        "    status: preview",
+        f"    since: {since}",
+        *([f"    applies: {{framework: [{run.framework.value}]}}"] if run.framework is not None else []),
+        "    when: " + " and ".join((*map(_term, _named(pasted)), f'version("{package}", "{_range(answers)}")')),
+        "    message: " + _text(language, answers.seen.replace("{", "{{").replace("}", "}}")),
+    ]
+    fix = f'upgrade: "{package}>={answers.fixed}"' if answers.fixed else f"text: {_text(language, answers.helps)}"
+    lines.append(f"    fix: [{{{fix}, safety: display}}]")
+    chapter = "\n".join((f"## Check {check_id}", *_examples(answers, pasted, read)))
+    return NewCheck(fields="\n".join(lines), chapter=chapter)
 
 
 def page_of(answers: Answers, read: Read, today: date, since: str, page_id: str = "") -> NewPage:
     """Raises `InvalidRequest` if an answer does not say enough for a page."""
     language = language_of(f"{answers.seen}\n{answers.why}")
-    _check(answers)
+    _check_answers(answers)
     pasted = _pasted(answers.run, read)
     run = pasted.evidence.run
     framework = run.framework.value if run.framework is not None else ""
@@ -127,6 +163,7 @@ def page_of(answers: Answers, read: Read, today: date, since: str, page_id: str 
     sections = dict(zip(HEADINGS[language], (answers.seen, answers.why, fix, confirm), strict=True))
     if not answers.fixed:
         sections.popitem()
+    check = _check_of(answers, pasted, read, since, page_id)
     fields = {
         "id": page_id,
         "title": _text(language, answers.seen),
@@ -138,20 +175,16 @@ def page_of(answers: Answers, read: Read, today: date, since: str, page_id: str 
         "symptoms": f"{{{language}: [{_quoted(answers.seen)}]}}",
         "today": today.isoformat(),
         "source": _quoted(answers.source),
-        "since": since,
-        "applies": f"    applies: {{framework: [{framework}]}}\n" if framework else "",
-        "when": " and ".join((*map(_term, _named(pasted)), f'version("{answers.package}", "{_range(answers)}")')),
-        "message": _text(language, answers.seen.replace("{", "{{").replace("}", "}}")),
-        "fix": f'upgrade: "{answers.package}>={answers.fixed}"' if answers.fixed else f"text: {_text(language, fix)}",
+        "check": check.fields,
         "language": language,
         "sections": "\n".join(f"### {heading}\n{text}" for heading, text in sections.items()),
-        "examples": "\n".join(_examples(answers, pasted, read)),
+        "chapter": check.chapter,
     }
     template = files(__package__).joinpath("skeletons", "cause.md").read_text(encoding="utf-8")
     return NewPage(id=page_id, framework=framework, text=template.format(**fields))
 
 
-def _check(answers: Answers) -> None:
+def _check_answers(answers: Answers) -> None:
     for release in filter(None, (answers.introduced, answers.fixed)):
         if parse_version(release) is None:
             raise InvalidRequest(
@@ -174,7 +207,7 @@ def _pasted(run: str, read: Read) -> _Pasted:
     info = _BLOCKS.get(kind, "text run.txt")
     evidence = read("", (Attachment(name=info.split()[1], content=text),))
     options = {option.span: option for one in evidence.runs for option in one.options if not option.span.default}
-    chosen = {option for span, option in options.items() for a, b in places if a <= _offset(text, span) < b}
+    chosen = [option for span, option in options.items() if any(a <= _offset(text, span) < b for a, b in places)]
     if not chosen:
         known = ", ".join(option.key for option in options.values()) or "none"
         raise InvalidRequest(f"no option is marked; those that are read: {known}", hint="write [[--packing]]")
@@ -207,29 +240,22 @@ def _examples(answers: Answers, pasted: _Pasted, read: Read) -> Iterator[str]:
     package = answers.package
     bad = answers.introduced or _before(package, answers.fixed)
     good = answers.fixed or _before(package, answers.introduced)
-    run = pasted.shown()
+    run = pasted.without()[1]
 
     def listing(version: str, *, marked: bool = False) -> str:
         pin = f"{package}=={version}"
         return f"```text {LISTING}\n{f'{OPEN}{pin}{CLOSE}' if marked else pin}\n```"
 
-    yield f"### Fires: {package} {bad}\n{pasted.shown(marked=True)}\n{listing(bad, marked=True)}"
+    yield f"### Fires: {package} {bad}\n{pasted.marked()}\n{listing(bad, marked=True)}"
     yield f"### Silent: {package} {good}\n{run}\n{listing(good)}"
     for option, (name, _) in zip(pasted.options, _named(pasted), strict=True):
-        block = pasted.shown(option)
-        files = (
-            Attachment(name=pasted.name, content=_inside(block)),
-            Attachment(name=LISTING, content=f"{package}=={bad}"),
-        )
+        text, block = pasted.without(option)
+        files = (Attachment(name=pasted.name, content=text), Attachment(name=LISTING, content=f"{package}=={bad}"))
         # Without a known default the check cannot tell, and rightly so.
         unknown = "(" not in name and name not in read("", files).run.settings
         allowed = "\ncannot tell allowed" if unknown else ""
         yield f"### Silent: without {option.key}\n{block}\n{listing(bad)}{allowed}"
     yield f"### Cannot tell: the release decides\n{run}\nmissing: version:{package}"
-
-
-def _inside(block: str) -> str:
-    return "\n".join(block.split("\n")[1:-1])
 
 
 def _range(answers: Answers) -> str:
