@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
+import runpy
 from itertools import chain
 from pathlib import Path
 
@@ -58,6 +60,22 @@ def test_the_index_of_the_documents_lists_each_of_them() -> None:
     listed = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     pages = (page.relative_to(ROOT / "docs").as_posix() for page in sorted((ROOT / "docs").glob("*/*.md")))
     assert [page for page in pages if f"({page})" not in listed] == []
+
+
+def test_the_site_has_every_document_and_its_generated_pages_link_to_one_another() -> None:
+    listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = (page.relative_to(ROOT / "docs").as_posix() for page in sorted((ROOT / "docs").glob("*/*.md")))
+    assert [page for page in pages if page not in listed] == []
+    made = dict(runpy.run_path(str(ROOT / "docs" / "site.py"))["knowledge"]("zh"))
+    assert {"causes", "checks", "mechanisms", "defects"} < made.keys()
+    broken = []
+    for name, text in made.items():
+        for target, anchor in re.findall(r"\]\((?!https?:|#)([^)#\s]+)\.md(?:#([^)\s]+))?\)", text):
+            place = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+            if place not in made or (anchor and f'id="{anchor}"' not in made[place]):
+                broken.append(f"{name} → {target}#{anchor}")
+    assert broken == []
+    assert len(made) > 700
 
 
 def test_every_call_is_described(advisor: Advisor) -> None:

@@ -431,7 +431,10 @@ def requirements(*extras: str) -> list[str]:
 
 def test_everything_that_make_installs_is_pinned() -> None:
     needed = closure(
-        [*requirements("serve", "slack", "ingest", "postgres", "otel", "st"), *PYPROJECT["dependency-groups"]["dev"]]
+        [
+            *requirements("serve", "slack", "ingest", "postgres", "otel", "st"),
+            *(text for group in ("dev", "docs") for text in PYPROJECT["dependency-groups"][group]),
+        ]
     )
     cuda = {name for name in needed if name.startswith(("nvidia-", "cuda-", "triton"))}  # of a CUDA build of torch
     assert sorted(needed - cuda - set(pinned())) == ["trainmedic-data"]
