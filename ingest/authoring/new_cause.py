@@ -280,7 +280,8 @@ def _id(seen: str, framework: str, options: Sequence[Option]) -> str:
     words = [word for word in _latin(seen) if word not in _FILLING]
     if len(words) < 3:  # a sentence in Chinese
         words = [*words, *(word for option in options for word in _latin(option.key.replace("_", " ")))]
-    return "-".join([*(word for word in _latin(framework) if word not in words), *words][:LONGEST_ID])
+    lead = [] if framework.replace("-", "") in "".join(words) else _latin(framework)
+    return "-".join([*lead, *words][:LONGEST_ID])
 
 
 def _latin(text: str) -> list[str]:

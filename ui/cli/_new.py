@@ -49,7 +49,10 @@ def run(options: argparse.Namespace) -> int:
         raise InvalidRequest(f"{options.id!r} is not a page id", hint="lower-case words joined by dashes")
     if options.kind == "mechanism":
         return _mechanism(options)
-    page = page_of(_answers(options), parse, date.today(), version("trainmedic"), options.id or "")
+    answers = _answers(options)
+    page = page_of(answers, parse, date.today(), version("trainmedic"), options.id or "")
+    for known in _citing(answers.source):
+        print(f"{known} cites {answers.source} already: one cause is one page", file=sys.stderr)
     folder = options.folder or (CAUSES / page.framework if CAUSES.is_dir() else Path())
     path = _written(folder, page.id, page.text, new_folder=options.new_folder or options.folder is None)
     problems = _problems(path)
@@ -91,6 +94,15 @@ def _asked(name: str) -> str:
         if lines and name not in SEVERAL_LINES:
             break
     return "".join(lines).strip()
+
+
+def _citing(source: str) -> list[str]:
+    """The built-in pages with this source."""
+    from trainmedic.kb.pages.page import KNOWLEDGE
+
+    pages = sorted(path for kind in ("causes", "defects") for path in KNOWLEDGE.joinpath(kind).glob("*/*.*"))
+    texts = ((path, path.read_bytes()) for path in pages if path.suffix in (".md", ".yaml"))
+    return [path.stem for path, text in texts if f'"{source}"'.encode() in text]
 
 
 def _problems(path: Path) -> tuple[str, ...]:
