@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from urllib.parse import quote as percent
 
 from trainmedic.service.answer.schema import Answer
-from trainmedic.service.answer.schema import markdown as markdown_of
 from trainmedic.ui.present.messages import messages
-from trainmedic.ui.present.slack import receipt_lines, text_of, verdict_line
+from trainmedic.ui.present.slack import folded, leads_with, receipt_lines, text_of, verdict_line
 from trainmedic.ui.present.slack_text import split_markdown
 
 
@@ -27,21 +26,22 @@ def pages(answer: Answer, extras: BotExtras, limit: int) -> list[str]:
     The details follow in further messages, unless they are a link away.
     """
     head = "\n\n".join(part for part in (verdict_line(answer), text_of(answer, short=True)) if part)
-    lead = "\n\n".join(part for part in (head, _lines([*_cited(answer, head), *_remarks(answer, extras)])) if part)
+    lead = "\n\n".join(
+        part for part in (head, _lines([*_sources(answer, cited=True), *_remarks(answer, extras)])) if part
+    )
     if extras.public_url:
         return split_markdown(lead, limit)
-    folded = markdown_of(section for section in answer.sections if section.folded)
-    cited = [line for line in _cited(answer) if line not in _cited(answer, head)]
-    details = "\n\n".join(part for part in (folded, _lines([*cited, *receipt_lines(answer)])) if part)
+    rest = _lines([*_sources(answer, cited=False), *receipt_lines(answer)])
+    details = "\n\n".join(part for part in (folded(answer), rest) if part)
     return [*split_markdown(lead, limit), *(split_markdown(details, limit) if details else ())]
 
 
-def _cited(answer: Answer, text: str | None = None) -> list[str]:
-    """The sources, or those that ``text`` cites."""
+def _sources(answer: Answer, *, cited: bool) -> list[str]:
+    """The sources that the leading text has ``cited``, or the others."""
     return [
         f"[{item.marker}] " + (f"[{item.title}]({item.url})" if item.url else item.title)
         for item in answer.citations
-        if text is None or f"[{item.marker}]" in text
+        if leads_with(answer, item.marker) is cited
     ]
 
 

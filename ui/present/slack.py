@@ -60,20 +60,32 @@ class Extras:
 
 
 def render_answer(answer: Answer, extras: Extras = Extras()) -> tuple[Reply, ...]:
-    """The answer in one or more messages: text, then small print, then buttons. Details may be a link away."""
-    body = f"{verdict_line(answer)}\n\n{text_of(answer, short=bool(extras.public_url))}"
+    """What leads, with small print and buttons, in the first message; the details in further ones of the thread."""
+    body = f"{verdict_line(answer)}\n\n{text_of(answer, short=True)}"
     blocks = [markdown(piece) for piece in split_markdown(inert(body), BODY)]
-    return packed([*blocks, *footer(answer, extras)], fallback(body))
+    return (*packed([*blocks, *footer(answer, extras)], fallback(body)), *further(answer, extras))
 
 
 def footer(answer: Answer, extras: Extras) -> list[Block]:
+    rest = [] if folded(answer) else [*also_considered(answer), *small_print(sources(answer, extras, cited=False))]
     return [
-        *also_considered(answer),
         *extras.beside,
-        *small_print(sources(answer, extras)),
+        *small_print(sources(answer, extras, cited=True)),
+        *rest,
         *small_print(remarks(answer, extras)),
         *buttons(answer),
     ]
+
+
+def further(answer: Answer, extras: Extras) -> tuple[Reply, ...]:
+    """The details; none where they are a link away."""
+    text = folded(answer)
+    if extras.public_url or not text:
+        return ()
+    blocks = [markdown(piece) for piece in split_markdown(inert(text), BODY)]
+    return packed(
+        [*blocks, *also_considered(answer), *small_print(sources(answer, extras, cited=False))], fallback(text)
+    )
 
 
 def also_considered(answer: Answer) -> list[Block]:
@@ -143,15 +155,25 @@ def text_of(answer: Answer, *, short: bool = False) -> str:
     )
 
 
+def folded(answer: Answer) -> str:
+    """The Markdown of the details."""
+    return markdown_of(section for section in answer.sections if section.folded)
+
+
+def leads_with(answer: Answer, marker: int) -> bool:
+    """Whether the text without the details cites a source."""
+    return f"[{marker}]" in text_of(answer, short=True)
+
+
 def receipt_lines(answer: Answer) -> list[str]:
     lines = (line for section in answer.sections if section.kind == "receipt" for line in section.items)
     return [line.replace("`", "") for line in lines]
 
 
-def sources(answer: Answer, extras: Extras) -> list[str]:
-    """One line of mrkdwn for each citation."""
+def sources(answer: Answer, extras: Extras, *, cited: bool) -> list[str]:
+    """One line of mrkdwn for each source that the leading text has ``cited``, or for each other one."""
     lines = []
-    for item in answer.citations:
+    for item in (item for item in answer.citations if leads_with(answer, item.marker) is cited):
         url = item.url
         if item.kind == "case" and extras.public_url:
             url = f"{extras.public_url}/knowledge/?case={percent(item.id)}"
