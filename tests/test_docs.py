@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import runpy
+import tomllib
 from itertools import chain
 from pathlib import Path
 
@@ -31,6 +32,12 @@ def test_the_table_of_settings_is_generated_from_the_settings() -> None:
 @every_case("verb", sorted({*verbs(), *plugins.registered(plugins.COMMANDS)}))
 def test_every_command_is_documented(verb: str) -> None:
     assert re.search(rf"`trainmedic {verb}\b", COMMANDS)
+
+
+def test_every_extra_is_documented() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    rows = re.findall(r"^\| (`.+?) \|", COMMANDS.partition("| extra |")[2].partition("\n\n")[0], re.MULTILINE)
+    assert sorted(name for row in rows for name in re.findall(r"`(\w+)`", row)) == sorted(extras)
 
 
 def prose(page: Path) -> str:
