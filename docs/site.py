@@ -39,6 +39,7 @@ NAMES = {
     },
     "zh": {"causes": "原因", "checks": "检查", "mechanisms": "机制", "defects": "已知缺陷", "other": "其他"},
 }
+WIDE = "---\nhide: [toc]\n---\n"
 COLUMNS = {"en": ("defect", "releases", "effect", "what to do"), "zh": ("缺陷", "版本", "后果", "怎么办")}
 _LINK = re.compile(r"(?<=\]\()(?!#|[a-z]+:)([^)\s#]+)(#[^)\s]*)?(?=\))")
 
@@ -99,7 +100,7 @@ def knowledge(language: str) -> Iterator[tuple[str, str]]:
         f"{', '.join(f'[{case}](causes/{case}.md)' for case in rule.cases if cases.get(case) in published)} |"
         for rule in rules.rules
     )
-    yield "checks", f"# {names['checks']}\n\n| | | | |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+    yield "checks", f"{WIDE}# {names['checks']}\n\n| | | | |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
     defects = load_defects().by_package
     for package, found in defects.items():
         yield f"defects/{package}", _table(package, found, language)
@@ -120,7 +121,7 @@ def _index(name: str, entries: Iterable[tuple[str, str, str]], folder: str, othe
 
 
 def _table(package: str, defects: Iterable[Defect], language: str) -> str:
-    rows = [f"# {package}", "", f"| {' | '.join(COLUMNS[language])} |", "|---|---|---|---|"]
+    rows = [f"{WIDE}# {package}", "", f"| {' | '.join(COLUMNS[language])} |", "|---|---|---|---|"]
     for defect in defects:
         name = (
             f"[{_cell(defect.title.get(language))}]({defect.link})"

@@ -48,8 +48,10 @@ def _listed(origin: str, data: Any, *, numbered: bool) -> Iterator[Item]:
     items = listed(data)
     for number, item in enumerate(items, start=1):
         name = f"{origin}#{number}" if numbered or len(items) > 1 else origin
-        is_record = isinstance(item, Mapping) and {"text", "messages", "resolution"} & item.keys()
-        yield from [_record(name, item)] if is_record else discussions(item, name)
+        if isinstance(item, Mapping) and {"text", "messages", "resolution"} & item.keys():
+            yield _record(name, item)
+        else:
+            yield from discussions(item, name)
 
 
 def _is_titled(item: object) -> bool:

@@ -88,10 +88,10 @@ def read_item(source: str, item: Raw | Discussion, *, drafted: bool = False) -> 
         if facts is None:
             evidence, problem_lines = parse(whole), 1 + title.count("\n") + 1 + texts[0].count("\n")
         else:  # read once, for the draft too
-            lines = list(article_lines(facts.document.title, facts.document.blocks))
-            evidence = parse("\n".join(lines))
-            ends = (lines.index(line) for line in (f"## {REPLIES}", f"## {CAUSE}") if line in lines)
-            problem_lines = next(ends, len(lines))
+            told_lines = list(article_lines(facts.document.title, facts.document.blocks))
+            evidence = parse("\n".join(told_lines))
+            ends = (told_lines.index(line) for line in (f"## {REPLIES}", f"## {CAUSE}") if line in told_lines)
+            problem_lines = next(ends, len(told_lines))
             facts = replace(facts, evidence=evidence)
         symptom, resolution, resolved_by = of_discussion(told, evidence, problem_lines)
     else:

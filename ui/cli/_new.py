@@ -86,7 +86,7 @@ def _answers(options: argparse.Namespace) -> Answers:
 
 def _asked(name: str) -> str:
     print(QUESTIONS[name], file=sys.stderr)
-    lines = []
+    lines: list[str] = []
     for line in sys.stdin:
         if not line.strip() and lines:
             break
@@ -108,10 +108,11 @@ def _citing(source: str) -> list[str]:
 def _problems(path: Path) -> tuple[str, ...]:
     """Of the page alone; whether its id is taken needs all pages."""
     from trainmedic.ingest.authoring.lint import Standards, lint
+    from trainmedic.kb.engine.rule import RuleSet
     from trainmedic.kb.engine.vocabulary import vocabulary
     from trainmedic.kb.pages.case import CaseSet, read_case
     from trainmedic.kb.pages.page import PageError, read_page
-    from trainmedic.kb.pages.rule import RuleSet, read_checks
+    from trainmedic.kb.pages.rule import read_checks
     from trainmedic.kb.parse.pipeline import parse
 
     try:

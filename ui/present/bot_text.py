@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from urllib.parse import quote as percent
 
 from trainmedic.service.answer.schema import Answer
 from trainmedic.ui.present.messages import messages
-from trainmedic.ui.present.slack import folded, leads_with, receipt_lines, text_of, verdict_line
+from trainmedic.ui.present.slack import (
+    Extras,
+    address,
+    folded,
+    leads_with,
+    notes_of,
+    receipt_lines,
+    text_of,
+    verdict_line,
+)
 from trainmedic.ui.present.slack_text import split_markdown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BotExtras:
-    """``public_url``: the address of the web pages, if public. ``not_read``: skipped files with the reason."""
-
-    public_url: str = ""
-    not_read: tuple[str, ...] = ()
-
-
-def pages(answer: Answer, extras: BotExtras, limit: int) -> list[str]:
+def pages(answer: Answer, extras: Extras, limit: int) -> list[str]:
     """The answer in messages of at most ``limit`` characters: what leads comes first, alone in its message.
 
     The details follow in further messages, unless they are a link away.
@@ -45,23 +44,11 @@ def _sources(answer: Answer, *, cited: bool) -> list[str]:
     ]
 
 
-def _remarks(answer: Answer, extras: BotExtras) -> list[str]:
-    """What was not read, secrets, notices, and the link to the whole answer."""
-    language = answer.language
-    lines = [not_read_line(extras.not_read, language)] if extras.not_read else []
-    secrets = [item.kind for item in answer.receipt.masked if item.kind != "email"]
-    if secrets:
-        joiner = "、" if language == "zh" else ", "
-        lines.append(messages("bots.secret", language, kinds=joiner.join(secrets)))
-    lines += answer.notices
-    if extras.public_url:
-        lines.append(f"[{messages('bots.open', language)}]({extras.public_url}/?answer={percent(answer.id)})")
-    return lines
+def _remarks(answer: Answer, extras: Extras) -> list[str]:
+    """`notes_of`, and the link to the whole answer."""
+    opened = f"[{messages('channels.open', answer.language)}]({address(answer, extras)})"
+    return [*notes_of(answer, extras), *([opened] if extras.public_url else [])]
 
 
 def _lines(lines: Sequence[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
-
-
-def not_read_line(names: Sequence[str], language: str) -> str:
-    return messages("bots.not_read", language, names=("、" if language == "zh" else ", ").join(names))

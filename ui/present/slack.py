@@ -183,23 +183,38 @@ def sources(answer: Answer, extras: Extras, *, cited: bool) -> list[str]:
     return lines
 
 
-def remarks(answer: Answer, extras: Extras) -> list[str]:
-    """Receipt, skipped files, secrets, notices, model and link, as lines of mrkdwn."""
+def notes_of(answer: Answer, extras: Extras) -> list[str]:
+    """Skipped files, notes, secrets and notices, as plain lines."""
     language = answer.language
-    joiner = "、" if language == "zh" else ", "
-    lines = [escape(line) for line in receipt_lines(answer)]
-    if extras.not_read:
-        lines.append(escape(messages("slack.not_read", language, names=joiner.join(extras.not_read))))
-    lines += [escape(note) for note in extras.notes]
+    lines = [not_read_line(extras.not_read, language)] if extras.not_read else []
+    lines += extras.notes
     secrets = [item.kind for item in answer.receipt.masked if item.kind != "email"]
     if secrets:
-        lines.append(escape(messages("slack.secret", language, kinds=joiner.join(secrets))))
-    lines += [escape(notice).replace("`", "") for notice in answer.notices]
+        lines.append(messages("channels.secret", language, kinds=_joined(secrets, language)))
+    return [*lines, *answer.notices]
+
+
+def not_read_line(names: Sequence[str], language: str) -> str:
+    return messages("channels.not_read", language, names=_joined(names, language))
+
+
+def _joined(names: Sequence[str], language: str) -> str:
+    return ("、" if language == "zh" else ", ").join(names)
+
+
+def remarks(answer: Answer, extras: Extras) -> list[str]:
+    """Receipt, `notes_of`, model and link, as lines of mrkdwn."""
+    lines = [escape(line).replace("`", "") for line in (*receipt_lines(answer), *notes_of(answer, extras))]
     if answer.mode == "llm":
-        lines.append(escape(messages("slack.written_by", language, model=answer.model or "?")))
+        lines.append(escape(messages("slack.written_by", answer.language, model=answer.model or "?")))
     if extras.public_url:
-        lines.append(link(f"{extras.public_url}/?answer={percent(answer.id)}", messages("slack.open", language)))
+        lines.append(link(address(answer, extras), messages("channels.open", answer.language)))
     return lines
+
+
+def address(answer: Answer, extras: Extras) -> str:
+    """Of the answer's page."""
+    return f"{extras.public_url}/?answer={percent(answer.id)}"
 
 
 def small_print(lines: Sequence[str]) -> list[Block]:
