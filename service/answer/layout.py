@@ -14,7 +14,7 @@ from trainmedic.kb.hang.table import table
 from trainmedic.kb.model.report import Finding
 from trainmedic.service.answer import explanation, passages
 from trainmedic.service.answer.checkup import checkup
-from trainmedic.service.answer.citations import Citations
+from trainmedic.service.answer.citations import Citations, code
 from trainmedic.service.answer.error_messages import messages_section
 from trainmedic.service.answer.follow_up import changes_section, held, holds, short_reply
 from trainmedic.service.answer.horizon import of_draft, sentence
@@ -165,6 +165,20 @@ def lead_faults(page: Page) -> Sections:
 def lead_open(page: Page) -> Sections:
     body = passages.without_cause(page.diagnosis, page.context, page.language)
     return (Section(kind="lead", body=" ".join((body, *_beyond(page)))),)
+
+
+def lead_instructed(page: Page) -> Sections:
+    """What the exception says to do, in its own words."""
+    told = page.draft.instruction
+    assert told is not None
+    marker = page.citations.place(told.span)
+    body = page.says("lead.instructed", sentence=code(told.sentence), marker=f"[{marker}]")
+    return (Section(kind="lead", body=body, markers=(marker,)),)
+
+
+def patch_instructed(page: Page) -> Sections:
+    assert page.draft.instruction is not None
+    return page.headed("fix", passages.proposed(page.draft.instruction.effects, page.context, page.citations))
 
 
 def confidence(page: Page) -> Sections:
@@ -324,6 +338,7 @@ LAYOUT: Mapping[str, Sequence[Slot]] = {
         *(explanation.lead, explanation.cards, explanation.ranges, explanation.differing),
         *(explanation.versions, explanation.problems, explanation.pitfalls),
     ),
+    "instructed": (lead_instructed, patch_instructed),
     "unexplained": (explanation.lead_unexplained, explanation.nearest),
     "open": (lead_open, seen_urgent, ranks, patch_urgent),
 }
@@ -337,6 +352,8 @@ def kind_of(draft: Draft, faults: Sequence[Finding]) -> str:
     diagnosis = draft.diagnosis
     if draft.inquiry is not None:
         return "explained" if diagnosis.verdict == "explained" else "unexplained"
+    if draft.instruction is not None:
+        return "instructed"
     if faults:
         return "faults"
     if diagnosis.mechanism is not None:
