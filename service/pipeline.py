@@ -82,7 +82,8 @@ class Draft:
 
     ``supposed`` is what the rules say of a change that the question only supposes, or that helped; ``helped`` is the
     cause that this confirms. ``proposal`` is the fix of the first cause in the user's own files,
-    ``instruction`` what an exception that no cause explains says to set, ``changes`` the difference to the previous answer. ``printed`` are messages of frameworks in the evidence, ``raised`` the code that
+    ``instruction`` what an exception that no cause explains says to set, ``changes`` the difference
+    to the previous answer. ``printed`` are messages of frameworks in the evidence, ``raised`` the code that
     its tracebacks end in, ``changed_code`` what is new on their path, ``similar`` reports of others, ``defects`` those
     of the installed packages to show beside the causes, ``inquiry`` is a question that is no
     incident, ``effective`` what decides the run. ``recalled``: all stored turns could be read. ``judgement`` is a

@@ -58,6 +58,9 @@ def alternative(draft: Draft, citations: Citations) -> Sections:
     if cause is not None:
         marker, first = citations.case(cause.case), draft.diagnosis.causes[:1]
         name = "first" if first and cause.case.id == first[0].case.id else "considered"
+        belief = draft.diagnosis.mechanism
+        if belief is not None and any(cause is each or cause in each.members for each in belief.causes):
+            name = "origin"
         head = messages(
             f"asked.{name}",
             language,

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from trainmedic.kb.hang.table import table
 from trainmedic.kb.model.report import Finding
 from trainmedic.service.answer import explanation, passages
+from trainmedic.service.answer import ranks as ranks_of_run
 from trainmedic.service.answer.checkup import checkup
 from trainmedic.service.answer.citations import Citations, code
 from trainmedic.service.answer.error_messages import messages_section
@@ -312,8 +312,7 @@ def listed(page: Page) -> Sections:
 
 def ranks(page: Page) -> Sections:
     """What each rank of a run that hangs waits for."""
-    shown = table(page.context.facts.dumps).replace("`", "'")
-    return page.headed("ranks", plain("ranks", f"```\n{shown}\n```")) if shown else ()
+    return ranks_of_run.sections(page.context, page.citations)
 
 
 def folded(page: Page) -> Sections:

@@ -173,7 +173,8 @@ def origins(belief: MechanismBelief, diagnosis: Diagnosis, context: Context, cit
     cases = {cause.case.id: cause.case for teller in belief.causes for cause in (teller, *teller.members)}
     items: list[str] = []
     markers: list[int] = []
-    for node in Tree(diagnosis, context, language).mechanism(belief).nodes:
+    nodes = Tree(diagnosis, context, language).mechanism(belief).nodes
+    for node in sorted(nodes, key=lambda node: node.state != "holds"):  # what the run has before what only fits
         if node.state == "does_not_hold" or len(items) == MAX_ORIGINS:
             continue
         known = cases.get(next((inner.id for inner in node.nodes), node.id))

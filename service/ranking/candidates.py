@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -21,6 +21,7 @@ from trainmedic.service.dialogue.intent import Intent
 from trainmedic.service.dialogue.query import MAX_QUESTION, pasted_parts
 from trainmedic.service.ranking.features import Candidate, Context, DefectState, below, overlap, said_concepts
 from trainmedic.service.ranking.knowledge import Knowledge
+from trainmedic.service.ranking.questions import ENGINES
 from trainmedic.service.ranking.retrieve import Hit
 from trainmedic.service.ranking.similar import reports_of
 
@@ -187,4 +188,15 @@ def impossible_defects(evidence: Evidence, intent: Intent, knowledge: Knowledge)
             impossible.update(defect.id for defect in defects)
         elif (version := evidence.versions.get(package)) is not None:
             impossible |= knowledge.outside(package, version.exact, version.low, version.high)
-    return frozenset(impossible)
+    return frozenset((*impossible, *_of_other_engines(evidence, knowledge)))
+
+
+def _of_other_engines(evidence: Evidence, knowledge: Knowledge) -> Iterator[str]:
+    """The causes about another engine than the one that generates the rollouts of this run."""
+    setting = evidence.run.settings.get("rollout_engine")
+    engine = setting.value if setting is not None and not setting.is_default else None
+    others = set(ENGINES) - {engine} if engine in ENGINES else set()
+    for cause in knowledge.published.values() if others else ():
+        title = cause.title.en.lower()
+        if str(engine) not in title and any(other in title for other in others):
+            yield cause.id
