@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from trainmedic.kb.engine.values import show
 from trainmedic.kb.model.report import Finding, Status
 from trainmedic.kb.parse.logs.signal_kinds import KINDS
 from trainmedic.service.answer.asked import alternative, where
@@ -16,6 +17,7 @@ from trainmedic.service.answer.schema import ChangesView, ChangeView, Section
 from trainmedic.service.answer.text import split
 from trainmedic.service.answer.views import joined
 from trainmedic.service.answer.what_if import changes_in_words, cited_titles, wished
+from trainmedic.service.dialogue.change import setting_called
 from trainmedic.service.dialogue.difference import Difference, Failures
 from trainmedic.service.dialogue.intent import Relation
 from trainmedic.service.dialogue.statements import IT
@@ -198,6 +200,12 @@ def _facts(changes: Difference, draft: Draft, citations: Citations, markers: lis
         said = changes_in_words((change,), language, made=True)
         yield messages("changes.fact", language, change=said, marker=f"[{markers[-1]}]")
     for refused in changes.unknown:
+        setting = draft.context.evidence.run.settings.get(setting_called(refused.name, draft.context.evidence.run))
+        if refused.why == ALREADY and setting is not None and setting.span is not None and not setting.span.attachment:
+            markers.append(citations.place(setting.span))
+            said = f"{code(setting.name)} = {code(show(setting.value))}"
+            yield messages("changes.fact", language, change=said, marker=f"[{markers[-1]}]")
+            continue
         name = "already" if refused.why == ALREADY else "unknown"
         yield messages(f"changes.{name}", language, name=plain_text(refused.name), why=refused.why.get(language))
     if draft.judgement is None and message.corrects and not (changes.facts or changes.unknown):
