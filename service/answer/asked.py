@@ -59,7 +59,8 @@ def alternative(draft: Draft, citations: Citations) -> Sections:
         marker, first = citations.case(cause.case), draft.diagnosis.causes[:1]
         name = "first" if first and cause.case.id == first[0].case.id else "considered"
         belief = draft.diagnosis.mechanism
-        if belief is not None and any(cause is each or cause in each.members for each in belief.causes):
+        about = not settings.isdisjoint(cause.case.settings)
+        if about and belief is not None and any(cause is each or cause in each.members for each in belief.causes):
             name = "origin"
         head = messages(
             f"asked.{name}",

@@ -30,8 +30,8 @@ from trainmedic.service.answer.what_if import supposition
 from trainmedic.service.pipeline import Draft
 from trainmedic.service.ranking.inference import Cause
 
-MAX_ASKS = 2
-"""Questions before the fold if there are causes to show."""
+MAX_ASKS = 1
+"""Questions before the fold: the one that tells most."""
 GROUNDED = ("answered", "no_fault")
 """Verdicts that rest on a cause, so that the messages of frameworks are only a detail."""
 
@@ -104,8 +104,7 @@ class Page:
     @cached_property
     def asks(self) -> tuple[Sequence[Section], Sequence[Section]]:
         """The questions before and behind the fold of an answer that asks back."""
-        asks = passages.asks(self.diagnosis, self.language)
-        return part(asks, MAX_ASKS if self.others else len(self.diagnosis.missing))
+        return part(passages.asks(self.diagnosis, self.language), MAX_ASKS)
 
     def says(self, name: str, /, **values: object) -> str:
         return messages(name, self.language, **values)
@@ -289,7 +288,10 @@ def checked(page: Page) -> Sections:
 
 
 def first_asks(page: Page) -> Sections:
-    return tuple(page.asks[0])
+    """The question that tells most, with a command that shows the answer."""
+    missing = page.diagnosis.missing
+    command = passages.command_for(missing[0].fact) if missing else ""
+    return (*page.asks[0], *(plain("command", f"```bash\n{command}\n```") if command and page.asks[0] else ()))
 
 
 def more_asks(page: Page) -> Sections:

@@ -194,10 +194,10 @@ def problems_text(inquiry: Inquiry, page: OnPage) -> str:
     versions = page.draft.context.evidence.versions
     if len(inquiry.packages) > MANY:
         counted = Counter(match.defect.package for match in found)
-        packages = [f"{named(name)} {release_text(versions[name])} ({count})" for name, count in counted.most_common()]
+        listed = [f"{named(name)} {release_text(versions[name])} ({count})" for name, count in counted.most_common()]
         name = "explained.environment" if found else "explained.environment_clean"
         certain = sum(match.certain for match in found)
-        return page.says(name, count=len(found), certain=certain, packages=joined_names(packages, page))
+        return page.says(name, count=len(found), certain=certain, packages=joined_names(listed, page))
     names = [(name, release_text(versions[name]) if name in versions else "") for name in inquiry.packages]
     packages = joined_names([f"{named(name)} {version}".strip() for name, version in names], page)
     read = {name: newest for name, _ in names if (newest := _newest(name, page))}

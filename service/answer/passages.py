@@ -402,6 +402,18 @@ def asks(diagnosis: Diagnosis, language: str) -> Sections:
     return headed(name, listing("ask", items, (), body), language)
 
 
+def command_for(fact: str) -> str:
+    """A command whose output answers a question; empty if there is none."""
+    kind, _, name = fact.partition(":")
+    return {
+        "version": f"pip list | grep -i {name}",
+        "framework": "pip list",
+        "log": "tail -n 300 train.log",
+        "stacks": "for p in $(pgrep -f python); do py-spy dump --pid $p; done",
+        "card": "nvidia-smi",
+    }.get(kind, "")
+
+
 def listed(diagnosis: Diagnosis, context: Context, citations: Citations, shown: Sequence[Finding] = ()) -> Sections:
     """The findings that no section before shows, and the patch of each that has one."""
     others = [f for f in diagnosis.findings or context.report.fired if f not in shown]

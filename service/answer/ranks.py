@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import takewhile
 
 from trainmedic.kb.hang.table import table
@@ -51,8 +52,8 @@ def last_words(context: Context, citations: Citations) -> tuple[str, int] | None
 
 
 def _last(rank: str, evidence: Evidence) -> Span | None:
-    own = regex(rf"(?i)\brank\W{{0,3}}{int(rank)}\b") if rank.isdecimal() else None
-    for source in evidence.sources if own is not None else ():
+    own = regex(rf"(?i)\brank\W{{0,3}}{re.escape(rank)}\b")
+    for source in evidence.sources:
         before = takewhile(lambda line: not _TIMED_OUT.search(line[1]), enumerate(source.text.split("\n"), start=1))
         odd = [(number, line) for number, line in before if own.search(line) and _ODD.search(line)]
         if odd and source.name is not None:

@@ -103,7 +103,7 @@
   // Citations: a preview on hover and focus, the source itself on click
   const targetOf = (link) => {
     const id = (link.getAttribute("href") || "").slice(1);
-    return id.startsWith("tm-v-") ? document.getElementById("tm-top-of-evidence") : document.getElementById(id);
+    return /^tm-[vs]-/.test(id) ? document.getElementById("tm-top-of-evidence") : document.getElementById(id);
   };
   const jump = (target) => {
     if (document.documentElement.clientWidth <= 900) show("evidence");
