@@ -50,6 +50,8 @@ def receipt_lines(receipt: Receipt, language: str) -> list[str]:
     for item in receipt.inputs:
         if item.name is None and not item.bytes and len(receipt.inputs) > 1:
             continue
+        if item.kind == "archive" and any((other.name or "").startswith(f"{item.name}/") for other in receipt.inputs):
+            continue  # its members are named
         name = shown_name(item.name) if item.name else messages("question", language)
         cut = messages("cut", language) if item.truncated else ""
         kind = messages(f"kinds.{item.kind}", language) if f"kinds.{item.kind}" in messages else item.kind

@@ -11,7 +11,7 @@ from trainmedic.kb.audit.audit import condition_state
 from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.mechanism import origin_id, weigh_all
-from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.frameworks.profiles import profiles, select
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
@@ -21,7 +21,6 @@ from trainmedic.service.dialogue.intent import Intent
 from trainmedic.service.dialogue.query import MAX_QUESTION, pasted_parts
 from trainmedic.service.ranking.features import Candidate, Context, DefectState, below, overlap, said_concepts
 from trainmedic.service.ranking.knowledge import Knowledge
-from trainmedic.service.ranking.questions import ENGINES
 from trainmedic.service.ranking.retrieve import Hit
 from trainmedic.service.ranking.similar import reports_of
 
@@ -195,7 +194,7 @@ def _of_other_engines(evidence: Evidence, knowledge: Knowledge) -> Iterator[str]
     """The causes about another engine than the one that generates the rollouts of this run."""
     setting = evidence.run.settings.get("rollout_engine")
     engine = setting.value if setting is not None and not setting.is_default else None
-    others = set(ENGINES) - {engine} if engine in ENGINES else set()
+    others = {*select("server")} - {engine} if engine in select("server") else set()
     for cause in knowledge.published.values() if others else ():
         title = cause.title.en.lower()
         if str(engine) not in title and any(other in title for other in others):

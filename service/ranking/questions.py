@@ -15,7 +15,7 @@ from trainmedic.kb.engine.asks import missing as asked
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.graphics_cards import cards
 from trainmedic.kb.engine.mechanism import missing_facts
-from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.frameworks.profiles import profiles, select
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
@@ -50,7 +50,6 @@ SHORT = 150
 GENERIC = (*WHOLE_FACTS, "framework", "algorithm", "model")
 SAID_BY = {"weights_dtype": ("fp16", "bf16"), "fsdp": ("zero_stage",)}
 """A setting → others that say as much of the run."""
-ENGINES = ("vllm", "sglang")
 _SIZE = regex(r"(?<![\w.])\d{1,3}(?:\.\d)?\s?[bB](?![\w])")
 NAMED_BY = {
     "framework": frozenset({"framework"}),
@@ -203,7 +202,7 @@ def _pointless(fact: str, evidence: Evidence) -> bool:
     if kind != "version":
         return False
     engine = run.settings.get("rollout_engine")
-    if name in ENGINES and engine is not None and not engine.is_default and engine.value not in (name, True):
+    if name in select("server") and engine is not None and not engine.is_default and engine.value not in (name, True):
         return name not in evidence.versions
     if run.framework is None:
         return not evidence.versions and not run.options
