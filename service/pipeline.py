@@ -207,7 +207,7 @@ class Pipeline:
             language=intent.language if request.language == "auto" else request.language,
             supposed=supposed,
             helped=helped if message.relation is Relation.SOLVED else None,
-            proposal=self._as_it_works(diagnosis, context, compared) or self._proposal(diagnosis, context),
+            proposal=self._proposal(diagnosis, context, compared),
             instruction=instruction,
             changes=changes,
             printed=() if inquiry is not None else explain(context.evidence),
@@ -234,7 +234,7 @@ class Pipeline:
         return replace(
             draft,
             diagnosis=diagnosis,
-            proposal=self._proposal(diagnosis, context),
+            proposal=self._proposal(diagnosis, context, draft.runs),
             defects=self._defects(context, diagnosis),
             elector=elector,
         )
@@ -312,26 +312,21 @@ class Pipeline:
         causes = tuple(cause.case.id for cause in diagnosis.causes)
         return (*before, replace(last, verdict=diagnosis.verdict, causes=causes))
 
-    def _proposal(self, diagnosis: Diagnosis, context: Context) -> Proposal | None:
-        """The fix of the cause that is named, unless a rule of its own has a patch."""
+    def _proposal(self, diagnosis: Diagnosis, context: Context, runs: ComparedRuns | None) -> Proposal | None:
+        """The fix of the cause that is named, unless a rule of its own has a patch; beside a run that works, the
+        setting that the cause is about as that run has it."""
         cause = diagnosis.lead or diagnosis.likely
         if cause is None or cause.case.kind != "fault":
             return None
+        rules = self.knowledge.rules
+        values = {each.name: each.good for each in runs.diff.differences if each.kind == "setting"} if runs else {}
+        name = next((name for name in cause.case.settings if values.get(name)), "")
+        effects = what_if(context.evidence, {name: values[name] or ""}, rules, self.read) if name else None
+        if effects is not None and effects.patch and not effects.appears:
+            return Proposal(case=cause.case.id, effects=effects)
         if any(fix.patch and fix.repairs for finding in diagnosis.own(cause) for fix in finding.fixes):
             return None
-        return proposal(cause.case, context.evidence, self.knowledge.rules, self.read)
-
-    def _as_it_works(self, diagnosis: Diagnosis, context: Context, runs: ComparedRuns | None) -> Proposal | None:
-        """The setting that the named cause is about as the run that works has it."""
-        cause = diagnosis.lead or diagnosis.likely
-        if runs is None or cause is None or cause.case.kind != "fault":
-            return None
-        values = {each.name: each.good for each in runs.diff.differences if each.kind == "setting"}
-        for name in cause.case.settings:
-            if good := values.get(name):
-                effects = what_if(context.evidence, {name: good}, self.knowledge.rules, self.read)
-                return Proposal(case=cause.case.id, effects=effects) if effects.patch and not effects.appears else None
-        return None
+        return proposal(cause.case, context.evidence, rules, self.read)
 
     def _instruction(self, diagnosis: Diagnosis, message: Message, context: Context) -> Instruction | None:
         """What the exception says to set, unless a cause explains it or it was tried."""

@@ -41,7 +41,9 @@ def short_reply(draft: Draft, citations: Citations) -> Sections:
     relation = message.relation
     if not message.turns:
         greeting = relation is Relation.ACKNOWLEDGEMENT
-        general = draft.context.intent.general and diagnosis.verdict == "not_in_kb" and first is None
+        intent = draft.context.intent
+        foreign = not (intent.domain_score or draft.request.attachments)
+        general = (intent.general or foreign) and diagnosis.verdict == "not_in_kb" and first is None
         name = "welcome" if greeting else "general" if general else ""
         return (Section(kind="reply", body=messages(f"reply.{name}", language)),) if name else ()
     if relation is Relation.EXPLANATION and first is not None:

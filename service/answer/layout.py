@@ -166,18 +166,14 @@ def lead_open(page: Page) -> Sections:
     return (Section(kind="lead", body=" ".join((body, *_beyond(page)))),)
 
 
-def lead_instructed(page: Page) -> Sections:
-    """What the exception says to do, in its own words."""
+def instruction(page: Page) -> Sections:
+    """What the exception says to do, in its own words and in the user's file."""
     told = page.draft.instruction
     assert told is not None
     marker = page.citations.place(told.span)
     body = page.says("lead.instructed", sentence=code(told.sentence), marker=f"[{marker}]")
-    return (Section(kind="lead", body=body, markers=(marker,)),)
-
-
-def patch_instructed(page: Page) -> Sections:
-    assert page.draft.instruction is not None
-    return page.headed("fix", passages.proposed(page.draft.instruction.effects, page.context, page.citations))
+    change = page.headed("fix", passages.proposed(told.effects, page.context, page.citations))
+    return (*plain("lead", body, marker), *change)
 
 
 def confidence(page: Page) -> Sections:
@@ -339,7 +335,7 @@ LAYOUT: Mapping[str, Sequence[Slot]] = {
         *(explanation.lead, explanation.cards, explanation.ranges, explanation.differing),
         *(explanation.versions, explanation.problems, explanation.pitfalls),
     ),
-    "instructed": (lead_instructed, patch_instructed),
+    "instructed": (instruction,),
     "unexplained": (explanation.lead_unexplained, explanation.nearest),
     "open": (lead_open, seen_urgent, ranks, patch_urgent),
 }

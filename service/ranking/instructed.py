@@ -28,7 +28,6 @@ class Instruction:
 
     sentence: str
     name: str
-    value: str
     span: Span
     effects: WhatIf
 
@@ -40,14 +39,12 @@ def instructed(evidence: Evidence, rules: RuleSet, read: Read) -> Instruction | 
         if not trace.root:
             continue
         told = [s for s in sentences(trace.message[:MOST]) if _TELLS.search(s) and not _OTHERWISE.search(s)]
-        found = {
-            (match["name"], match["value"]): sentence for sentence in told for match in _SETTING.finditer(sentence)
-        }
+        found = {match.groups(): sentence for sentence in told for match in _SETTING.finditer(sentence)}
         if len(found) != 1:
             continue
         (((name, value), sentence),) = found.items()
         effects = what_if(evidence, {name: value}, rules, read)
         refused = any(each.why is not ALREADY for each in effects.unknown) or not effects.changed
         if not refused and effects.patch and not effects.appears:
-            return Instruction(sentence=sentence.strip(), name=name, value=value, span=trace.span, effects=effects)
+            return Instruction(sentence=sentence.strip(), name=name, span=trace.span, effects=effects)
     return None
