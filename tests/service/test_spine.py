@@ -225,7 +225,7 @@ def test_a_list_that_does_not_fit_continues_behind_the_fold() -> None:
     section = Section(kind="other", heading="Others", body=body, items=items)
     shown, hidden = fold((section,), most=12)
     assert (shown.folded, shown.items) == (False, items[:2])
-    assert (hidden.folded, hidden.heading, hidden.items) == (True, "Ask", items[2:])
+    assert (hidden.folded, hidden.heading, hidden.items) == (True, "Others", items[2:])
 
 
 def test_what_is_essential_is_never_folded() -> None:
