@@ -200,7 +200,7 @@ def working(view: Answer, stages: Sequence[Stage], steps: Sequence[StepView], la
         for step in steps[-1:]
     ]
     name = "again" if proved is not None and proved.again else "writes" if proved is not None else "asks"
-    text.append(t[f"working_{name}"])
+    text += (t[f"working_{name}"],) if stages else ()
     return "\n\n".join(text)
 
 
