@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from trainmedic.kb.model.place import Source
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer.schema import Answer, Section, StepView
+from trainmedic.service.answer.schema import Answer, CauseSupport, Section, StepView
 from trainmedic.service.dialogue.request import Ask
 
 T = TypeVar("T")
@@ -46,6 +46,16 @@ class Delta:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Where a model's diagnosis stands: the titles of what it weighs, or of its hypotheses with how far each is proved
+    (``supports``), and whether it is asked once more because the evidence objects."""
+
+    titles: tuple[str, ...]
+    supports: tuple[CauseSupport, ...] = ()
+    again: bool = False
+
+
 def deltas(sections: Sequence[Section], *, after: bool = False) -> list[Delta]:
     """Sections as they are streamed; ``after``: something was streamed before them."""
     return [
@@ -54,9 +64,9 @@ def deltas(sections: Sequence[Section], *, after: bool = False) -> list[Delta]:
     ]
 
 
-StreamPart: TypeAlias = Draft | StepView | Delta | Answer
+StreamPart: TypeAlias = Draft | StepView | Stage | Delta | Answer
 Parts: TypeAlias = AsyncGenerator[StreamPart, None]
-"""One draft; the steps of an investigation and pieces of the text as they come; then the answer."""
+"""One draft; the stages of a diagnosis, what it looks up and pieces of the text as they come; then the answer."""
 
 
 class Answerer(Protocol):

@@ -47,6 +47,7 @@ from trainmedic.service.ranking.diagnose import Diagnosis, complaint, concluded,
 from trainmedic.service.ranking.features import Candidate, Context, said_concepts
 from trainmedic.service.ranking.follow_up import as_it_is_now, changed, confirmed, first_of, ruled_out, without
 from trainmedic.service.ranking.inference import reweighed
+from trainmedic.service.ranking.instructed import Instruction, instructed
 from trainmedic.service.ranking.judgement import Judgement
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.proposal import Proposal, proposal
@@ -80,8 +81,9 @@ class Draft:
     """One question with everything that an answer to it says, whoever writes the text.
 
     ``supposed`` is what the rules say of a change that the question only supposes, or that helped; ``helped`` is the
-    cause that this confirms. ``proposal`` is the fix of the first cause in the user's own files, ``changes`` the
-    difference to the previous answer. ``printed`` are messages of frameworks in the evidence, ``raised`` the code that
+    cause that this confirms. ``proposal`` is the fix of the first cause in the user's own files,
+    ``instruction`` what an exception that no cause explains says to set, ``changes`` the difference
+    to the previous answer. ``printed`` are messages of frameworks in the evidence, ``raised`` the code that
     its tracebacks end in, ``changed_code`` what is new on their path, ``similar`` reports of others, ``defects`` those
     of the installed packages to show beside the causes, ``inquiry`` is a question that is no
     incident, ``effective`` what decides the run. ``recalled``: all stored turns could be read. ``judgement`` is a
@@ -101,6 +103,7 @@ class Draft:
     supposed: WhatIf | None = None
     helped: Case | None = None
     proposal: Proposal | None = None
+    instruction: Instruction | None = None
     changes: Difference | None = None
     printed: tuple[MessageMatch, ...] = ()
     raised: tuple[Raised, ...] = ()
@@ -176,7 +179,7 @@ class Pipeline:
         out = ruled_out(message, context.report, context.evidence, self.knowledge, self.read)
         candidates = without(candidates, (*out, *(changes.ruled_out if changes is not None else ())), self.knowledge)
         intent, rules = context.intent, self.knowledge.rules
-        supposed, helped = None, None
+        supposed, helped, instruction = None, None, None
         inquiry = self._inquiry(request, turns, message, context)
         if inquiry is not None:
             verdict: Verdict = "explained" if inquiry.resolved else "not_in_kb"
@@ -188,6 +191,9 @@ class Pipeline:
                 supposed = what_if(context.evidence, intent.changes, rules, self.read, facts=True)
             helped = confirmed(message, diagnosis, context.evidence, supposed)
             diagnosis = first_of(diagnosis, helped)
+            instruction = self._instruction(diagnosis, message, context)
+            if instruction is not None:
+                diagnosis = replace(diagnosis, verdict="answered", causes=(), missing=())
         quiet = inquiry is not None or diagnosis.verdict == "no_fault"
         compared = self._two_runs(runs.works, context) if runs is not None else None
         draft = Draft(
@@ -201,7 +207,8 @@ class Pipeline:
             language=intent.language if request.language == "auto" else request.language,
             supposed=supposed,
             helped=helped if message.relation is Relation.SOLVED else None,
-            proposal=self._proposal(diagnosis, context),
+            proposal=self._proposal(diagnosis, context, compared),
+            instruction=instruction,
             changes=changes,
             printed=() if inquiry is not None else explain(context.evidence),
             raised=self._raised(context.evidence),
@@ -217,6 +224,8 @@ class Pipeline:
 
     def weighed_anew(self, draft: Draft, odds: Mapping[str, float], elector: str) -> Draft:
         """A draft whose first causes somebody else weighed (id → factor)."""
+        if draft.instruction is not None:
+            return draft
         context, weights = draft.context, self.knowledge.weights
         differential = reweighed(draft.diagnosis.differential, odds, context, weights)
         diagnosis = concluded(differential, context, weights, draft.request.top_k)
@@ -225,7 +234,7 @@ class Pipeline:
         return replace(
             draft,
             diagnosis=diagnosis,
-            proposal=self._proposal(diagnosis, context),
+            proposal=self._proposal(diagnosis, context, draft.runs),
             defects=self._defects(context, diagnosis),
             elector=elector,
         )
@@ -303,14 +312,29 @@ class Pipeline:
         causes = tuple(cause.case.id for cause in diagnosis.causes)
         return (*before, replace(last, verdict=diagnosis.verdict, causes=causes))
 
-    def _proposal(self, diagnosis: Diagnosis, context: Context) -> Proposal | None:
-        """The fix of the cause that is named, unless a rule of its own has a patch."""
+    def _proposal(self, diagnosis: Diagnosis, context: Context, runs: ComparedRuns | None) -> Proposal | None:
+        """The fix of the cause that is named, unless a rule of its own has a patch; beside a run that works, the
+        setting that the cause is about as that run has it."""
         cause = diagnosis.lead or diagnosis.likely
         if cause is None or cause.case.kind != "fault":
             return None
+        rules = self.knowledge.rules
+        values = {each.name: each.good for each in runs.diff.differences if each.kind == "setting"} if runs else {}
+        name = next((name for name in cause.case.settings if values.get(name)), "")
+        effects = what_if(context.evidence, {name: values[name] or ""}, rules, self.read) if name else None
+        if effects is not None and effects.patch and not effects.appears:
+            return Proposal(case=cause.case.id, effects=effects)
         if any(fix.patch and fix.repairs for finding in diagnosis.own(cause) for fix in finding.fixes):
             return None
-        return proposal(cause.case, context.evidence, self.knowledge.rules, self.read)
+        return proposal(cause.case, context.evidence, rules, self.read)
+
+    def _instruction(self, diagnosis: Diagnosis, message: Message, context: Context) -> Instruction | None:
+        """What the exception says to set, unless a cause explains it or it was tried."""
+        first = diagnosis.lead
+        unsure = first is None or (first.confidence == "low" and not first.features["rule_fired"])
+        if diagnosis.verdict not in ELECTIVE or not unsure or message.relation is Relation.STILL_FAILING:
+            return None
+        return instructed(context.evidence, self.knowledge.rules, self.read)
 
     def _defects(self, context: Context, diagnosis: Diagnosis) -> tuple[DefectMatch, ...]:
         evidence, symptoms = context.evidence, context.symptoms

@@ -58,6 +58,10 @@ def alternative(draft: Draft, citations: Citations) -> Sections:
     if cause is not None:
         marker, first = citations.case(cause.case), draft.diagnosis.causes[:1]
         name = "first" if first and cause.case.id == first[0].case.id else "considered"
+        belief = draft.diagnosis.mechanism
+        about = not settings.isdisjoint(cause.case.settings)
+        if about and belief is not None and any(cause is each or cause in each.members for each in belief.causes):
+            name = "origin"
         head = messages(
             f"asked.{name}",
             language,
@@ -117,13 +121,13 @@ def where(draft: Draft, citations: Citations) -> Sections:
     named = set(_IDENTIFIER.findall(draft.request.question))
     if (written := next((option for option in run.options if option.key in named), None)) is not None:
         return _at("asked.where_beside", written.span, citations, change="")
+    if (told := draft.instruction) is not None:
+        written = next((option for option in run.options if option.key == told.name), run.options[-1])
+        return _at("asked.where", written.span, citations, rest=_fenced(told.effects.patch))
     fixed = _edited(draft, settings)
     if fixed is not None:
         span = fixed.edits[0].span
-        patch = (fixed.patch or "").rstrip("\n")
-        fence = fence_around(patch)
-        diff = f"\n\n{fence}diff\n{patch}\n{fence}" if patch else ""
-        return _at("asked.where", span, citations, rest=diff)
+        return _at("asked.where", span, citations, rest=_fenced(fixed.patch or ""))
     case = next((cause.case for cause in draft.diagnosis.causes), None)
     change = split(case.section("fix", language), FIX_WORDS)[0] if case is not None else ""
     names = [*settings, *((*case.settings, *(setting_called(n, run) for n, _ in fix_values(case))) if case else ())]
@@ -137,6 +141,11 @@ def where(draft: Draft, citations: Citations) -> Sections:
     if run.options:
         return _at("asked.where_file", run.options[-1].span, citations, change=change)
     return (Section(kind="reply", body=messages("asked.where_unknown", language, change=change)),)
+
+
+def _fenced(patch: str) -> str:
+    fence = fence_around(patch)
+    return f"\n\n{fence}diff\n{patch.rstrip("\n")}\n{fence}" if patch else ""
 
 
 def _at(name: str, span: Span, citations: Citations, **values: str) -> Sections:

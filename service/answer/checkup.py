@@ -14,6 +14,8 @@ TRENDS = ("loss", "reward", "kl")
 """Metrics shown from the first to the last value."""
 RANGES = ("grad_norm", "learning_rate")
 """Metrics shown as least and greatest value."""
+LEAST_ROWS, FALLS = 5, 0.01
+"""Rows of a quarter of a log, and the share by which its mean is below that of the quarter before."""
 MAX_UNCHECKED = 3
 MAX_SETTINGS, MAX_VERSIONS = 5, 4
 KEY_SETTINGS = ("learning_rate", "micro_batch", "gradient_accumulation", "max_length", "epochs", "bf16", "fp16", "beta")
@@ -52,6 +54,19 @@ def checkup(context: Context, language: str) -> Iterator[str]:
     unsure = [finding for finding in report.findings if finding.status is Status.CANNOT_TELL]
     for finding in unsure[:MAX_UNCHECKED]:
         yield messages("checkup.unsure", language, title=finding.title.get(language))
+
+
+def still_falls(evidence: Evidence, language: str) -> str:
+    """Whether the loss still falls at the end of the log, for who asks whether to stop; empty without a log."""
+    values = metric_values(evidence, "loss")
+    quarter = len(values) // 4
+    if quarter < LEAST_ROWS:
+        return ""
+    before, end = (sum(part) / quarter for part in (values[-2 * quarter : -quarter], values[-quarter:]))
+    falls = before - end > FALLS * abs(before)
+    body = messages(f"checkup.{'falls' if falls else 'level'}", language, before=f"{before:.4g}", end=f"{end:.4g}")
+    evaluated = any(row.evaluation for row in evidence.rows)
+    return body if evaluated else f"{body} {messages('checkup.no_evaluation', language)}"
 
 
 def _values(names: Sequence[str], language: str) -> str:

@@ -34,6 +34,7 @@ from trainmedic.service.answer.package_facts import (
     matches,
     named,
     problems_text,
+    upgrades,
 )
 from trainmedic.service.answer.passages import Sections, listing, plain
 from trainmedic.service.answer.schema import Section
@@ -59,7 +60,9 @@ def lead(page: OnPage) -> Sections:
         case "versions":
             one = "explained.fits_one" if len(inquiry.packages) == 1 else "explained.fits"
             name = one if fits(inquiry, page) else "explained.fits_unknown"
+            better = upgrades(inquiry, page) if name == "explained.fits_unknown" and len(inquiry.packages) == 1 else []
             text = page.says(name, packages=joined_names([named(package) for package in inquiry.packages], page))
+            text = "\n".join(better) if better else text
         case "problems":
             text = problems_text(inquiry, page)
         case "comparison" if len(inquiry.subjects) > 1:
@@ -166,11 +169,14 @@ def problems(page: OnPage) -> Sections:
     inquiry = _inquiry(page)
     if inquiry.kind != "problems":
         return ()
-    return (*defect_list(matches(inquiry, page)[:MAX_DEFECTS], page, "explained_worst"), *_advice(page))
+    found = sorted(matches(inquiry, page), key=lambda match: not match.certain)
+    better = page.headed("explained_upgrades", listing("versions", upgrades(inquiry, page), ()))
+    return (*better, *defect_list(found[:MAX_DEFECTS], page, "explained_worst"), *_advice(page))
 
 
 def _advice(page: OnPage) -> Sections:
-    return plain("advice", page.says("explained.audit"))
+    sent = any(fact.span is not None and fact.span.attachment for fact in page.draft.context.evidence.versions.values())
+    return plain("advice", page.says("explained.audit_sent" if sent else "explained.audit"))
 
 
 def nearest(page: OnPage) -> Sections:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from trainmedic.kb.model.case import Case
+from trainmedic.kb.engine.values import show
 from trainmedic.kb.model.report import Finding, Status
 from trainmedic.kb.parse.logs.signal_kinds import KINDS
 from trainmedic.service.answer.asked import alternative, where
+from trainmedic.service.answer.checkup import still_falls
 from trainmedic.service.answer.citations import Citations, code, plain_text, shown_name
 from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.ranks import guilty
 from trainmedic.service.answer.schema import ChangesView, ChangeView, Section
 from trainmedic.service.answer.text import split
 from trainmedic.service.answer.views import joined
 from trainmedic.service.answer.what_if import changes_in_words, cited_titles, wished
+from trainmedic.service.dialogue.change import setting_called
 from trainmedic.service.dialogue.difference import Difference, Failures
 from trainmedic.service.dialogue.intent import Relation
 from trainmedic.service.dialogue.statements import IT
@@ -29,7 +32,6 @@ MAX_KINDS = 2
 FOUND_WORDS = 20
 
 Sections = tuple[Section, ...]
-Cite = Callable[[Case], int]
 
 
 def short_reply(draft: Draft, citations: Citations) -> Sections:
@@ -39,19 +41,26 @@ def short_reply(draft: Draft, citations: Citations) -> Sections:
     relation = message.relation
     if not message.turns:
         greeting = relation is Relation.ACKNOWLEDGEMENT
-        general = draft.context.intent.general and diagnosis.verdict == "not_in_kb" and first is None
+        intent = draft.context.intent
+        foreign = not (intent.domain_score or draft.request.attachments)
+        general = (intent.general or foreign) and diagnosis.verdict == "not_in_kb" and first is None
         name = "welcome" if greeting else "general" if general else ""
         return (Section(kind="reply", body=messages(f"reply.{name}", language)),) if name else ()
     if relation is Relation.EXPLANATION and first is not None:
-        return tuple(_explanation(first, diagnosis, citations.case, language))
+        return tuple(_explanation(first, diagnosis, citations))
     if relation is Relation.ALTERNATIVE:
         return alternative(draft, citations)
     if relation is Relation.PLACE:
         return where(draft, citations)
     if message.wish is not None:
         return (wished(message.wish, diagnosis, draft.context, citations), *held(draft, citations))
+    asked = draft.request.question
+    if draft.changes is None and phrases("asks_rank").search(asked) and (told := guilty(draft.context, citations)):
+        return told
+    if phrases("asks_stop").search(asked) and (text := still_falls(draft.context.evidence, language)):
+        return (Section(kind="reply", body=text), *held(draft, citations))
     silent = draft.changes is None and draft.supposed is None and holds(draft)
-    asks = silent and phrases("asks").search(draft.request.question) is not None
+    asks = silent and phrases("asks").search(asked) is not None
     if relation in (Relation.QUESTION, Relation.EXPLANATION) or (relation is Relation.FOLLOW_UP and asks):
         return (Section(kind="reply", body=messages("cannot", language)), *held(draft, citations))
     if relation is Relation.SOLVED:
@@ -61,9 +70,9 @@ def short_reply(draft: Draft, citations: Citations) -> Sections:
     body = messages("reply.welcome_back", language)
     if first is None or diagnosis.verdict == "not_in_kb":
         return (Section(kind="reply", body=body),)
-    marker = citations.case(first.case)
+    title, marker = _first(diagnosis, citations)
     state = "cause" if diagnosis.verdict == "answered" else diagnosis.verdict
-    body += " " + messages(f"reply.{state}", language, title=first.case.title.get(language), marker=f"[{marker}]")
+    body += " " + messages(f"reply.{state}", language, title=title, marker=f"[{marker}]")
     return (Section(kind="reply", body=body, markers=(marker,)),)
 
 
@@ -93,13 +102,19 @@ def holds(draft: Draft) -> bool:
     )
 
 
+def _first(diagnosis: Diagnosis, citations: Citations) -> tuple[str, int]:
+    """The title and the marker of what the answer is about: the mechanism where its origin is not certain."""
+    if (belief := diagnosis.mechanism) is not None:
+        return belief.weighed.mechanism.title.get(citations.language), citations.mechanism(belief.weighed.mechanism)
+    case = diagnosis.causes[0].case
+    return case.title.get(citations.language), citations.case(case)
+
+
 def held(draft: Draft, citations: Citations) -> Sections:
     """The verdict and the first cause in one line, and what would decide."""
     language, diagnosis = citations.language, draft.diagnosis
-    first = next(iter(diagnosis.causes), None)
-    named = first is not None and diagnosis.verdict in ("answered", "need_input")
-    marker = citations.case(first.case) if first is not None and named else 0
-    title = first.case.title.get(language) if first is not None else ""
+    named = bool(diagnosis.causes) and diagnosis.verdict in ("answered", "need_input")
+    title, marker = _first(diagnosis, citations) if named else ("", 0)
     lines = []
     if named or diagnosis.verdict in ("no_fault", "not_in_kb"):
         text = messages(f"standing.{diagnosis.verdict}", language, title=title, marker=f"[{marker}]")
@@ -111,14 +126,15 @@ def held(draft: Draft, citations: Citations) -> Sections:
     return (Section(kind="unchanged", body="\n\n".join(lines), markers=markers),) if lines else ()
 
 
-def _explanation(cause: Cause, diagnosis: Diagnosis, cite: Cite, language: str) -> Iterator[Section]:
+def _explanation(cause: Cause, diagnosis: Diagnosis, citations: Citations) -> Iterator[Section]:
     """What is going on, what of it was seen, and how to confirm it."""
-    case, marker = cause.case, cite(cause.case)
+    language, case = citations.language, cause.case
+    title, marker = _first(diagnosis, citations)
     cited = f"[{marker}]"
-    lead = messages("reply.explained", language, title=case.title.get(language), marker=cited)
+    lead = messages("reply.explained", language, title=title, marker=cited)
     yield Section(kind="lead", body=lead, markers=(marker,))
     belief = diagnosis.differential.belief(cause)
-    texts = [case.section("cause", language)]
+    texts = [case.section("cause", language)] if diagnosis.mechanism is None else []
     if belief is not None:
         texts.insert(0, belief.weighed.mechanism.section("cause", language))
     body = "\n\n".join(f"{text.rstrip()} {cited}" for text in dict.fromkeys(texts) if text.strip())
@@ -130,7 +146,7 @@ def _explanation(cause: Cause, diagnosis: Diagnosis, cite: Cite, language: str) 
     if items:
         heading = messages("headings.seen", language)
         yield Section(kind="seen", heading=heading, body="\n".join(f"- {item}" for item in items), items=items)
-    confirm = case.section("confirm", language)
+    confirm = case.section("confirm", language) if diagnosis.mechanism is None else ""
     if not confirm and belief is not None:
         confirm = belief.weighed.mechanism.section("confirm", language)
     if confirm.strip():
@@ -186,6 +202,12 @@ def _facts(changes: Difference, draft: Draft, citations: Citations, markers: lis
         said = changes_in_words((change,), language, made=True)
         yield messages("changes.fact", language, change=said, marker=f"[{markers[-1]}]")
     for refused in changes.unknown:
+        setting = draft.context.evidence.run.settings.get(setting_called(refused.name, draft.context.evidence.run))
+        if refused.why == ALREADY and setting is not None and setting.span is not None and not setting.span.attachment:
+            markers.append(citations.place(setting.span))
+            said = f"{code(setting.name)} = {code(show(setting.value))}"
+            yield messages("changes.fact", language, change=said, marker=f"[{markers[-1]}]")
+            continue
         name = "already" if refused.why == ALREADY else "unknown"
         yield messages(f"changes.{name}", language, name=plain_text(refused.name), why=refused.why.get(language))
     if draft.judgement is None and message.corrects and not (changes.facts or changes.unknown):

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from trainmedic.kb.hang.table import table
 from trainmedic.kb.model.report import Finding
 from trainmedic.service.answer import explanation, passages
+from trainmedic.service.answer import ranks as ranks_of_run
 from trainmedic.service.answer.checkup import checkup
-from trainmedic.service.answer.citations import Citations
+from trainmedic.service.answer.citations import Citations, code
 from trainmedic.service.answer.error_messages import messages_section
 from trainmedic.service.answer.follow_up import changes_section, held, holds, short_reply
 from trainmedic.service.answer.horizon import of_draft, sentence
@@ -30,8 +30,8 @@ from trainmedic.service.answer.what_if import supposition
 from trainmedic.service.pipeline import Draft
 from trainmedic.service.ranking.inference import Cause
 
-MAX_ASKS = 2
-"""Questions before the fold if there are causes to show."""
+MAX_ASKS = 1
+"""Questions before the fold: the one that tells most."""
 GROUNDED = ("answered", "no_fault")
 """Verdicts that rest on a cause, so that the messages of frameworks are only a detail."""
 
@@ -104,8 +104,7 @@ class Page:
     @cached_property
     def asks(self) -> tuple[Sequence[Section], Sequence[Section]]:
         """The questions before and behind the fold of an answer that asks back."""
-        asks = passages.asks(self.diagnosis, self.language)
-        return part(asks, MAX_ASKS if self.others else len(self.diagnosis.missing))
+        return part(passages.asks(self.diagnosis, self.language), MAX_ASKS)
 
     def says(self, name: str, /, **values: object) -> str:
         return messages(name, self.language, **values)
@@ -165,6 +164,16 @@ def lead_faults(page: Page) -> Sections:
 def lead_open(page: Page) -> Sections:
     body = passages.without_cause(page.diagnosis, page.context, page.language)
     return (Section(kind="lead", body=" ".join((body, *_beyond(page)))),)
+
+
+def instruction(page: Page) -> Sections:
+    """What the exception says to do, in its own words and in the user's file."""
+    told = page.draft.instruction
+    assert told is not None
+    marker = page.citations.place(told.span)
+    body = page.says("lead.instructed", sentence=code(told.sentence), marker=f"[{marker}]")
+    change = page.headed("fix", passages.proposed(told.effects, page.context, page.citations))
+    return (*plain("lead", body, marker), *change)
 
 
 def confidence(page: Page) -> Sections:
@@ -275,7 +284,10 @@ def checked(page: Page) -> Sections:
 
 
 def first_asks(page: Page) -> Sections:
-    return tuple(page.asks[0])
+    """The question that tells most, with a command that shows the answer."""
+    missing = page.diagnosis.missing
+    command = passages.command_for(missing[0].fact) if missing else ""
+    return (*page.asks[0], *(plain("command", f"```bash\n{command}\n```") if command and page.asks[0] else ()))
 
 
 def more_asks(page: Page) -> Sections:
@@ -298,8 +310,7 @@ def listed(page: Page) -> Sections:
 
 def ranks(page: Page) -> Sections:
     """What each rank of a run that hangs waits for."""
-    shown = table(page.context.facts.dumps).replace("`", "'")
-    return page.headed("ranks", plain("ranks", f"```\n{shown}\n```")) if shown else ()
+    return ranks_of_run.sections(page.context, page.citations)
 
 
 def folded(page: Page) -> Sections:
@@ -324,6 +335,7 @@ LAYOUT: Mapping[str, Sequence[Slot]] = {
         *(explanation.lead, explanation.cards, explanation.ranges, explanation.differing),
         *(explanation.versions, explanation.problems, explanation.pitfalls),
     ),
+    "instructed": (instruction,),
     "unexplained": (explanation.lead_unexplained, explanation.nearest),
     "open": (lead_open, seen_urgent, ranks, patch_urgent),
 }
@@ -337,6 +349,8 @@ def kind_of(draft: Draft, faults: Sequence[Finding]) -> str:
     diagnosis = draft.diagnosis
     if draft.inquiry is not None:
         return "explained" if diagnosis.verdict == "explained" else "unexplained"
+    if draft.instruction is not None:
+        return "instructed"
     if faults:
         return "faults"
     if diagnosis.mechanism is not None:

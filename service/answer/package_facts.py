@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Protocol
 
 from trainmedic.kb.audit.audit import DefectMatch, Doubt, audit
-from trainmedic.kb.audit.upgrades import releases_of
+from trainmedic.kb.audit.upgrades import plan, releases_of
 from trainmedic.kb.engine.version_ranges import in_range
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.entries import owners
@@ -22,6 +22,8 @@ from trainmedic.service.answer.passages import Sections, listing
 from trainmedic.service.dialogue.inquiry import Inquiry
 from trainmedic.service.pipeline import Draft
 
+MANY = 3
+"""Packages above which a question is about an environment."""
 MAX_REQUIREMENTS = 6
 """Lines of requirements, those of the newest releases."""
 SEPARATOR = {"en": ", ", "zh": "、"}
@@ -156,6 +158,21 @@ def between(inquiry: Inquiry, page: OnPage) -> list[DefectMatch]:
     ]
 
 
+def upgrades(inquiry: Inquiry, page: OnPage) -> list[str]:
+    """The smallest upgrades that end the defects of the installed packages asked about, the most first."""
+    evidence = page.draft.context.evidence
+    defects = page.draft.knowledge.defects.of(evidence.versions).all
+    found = audit(defects, evidence, releases_of(defects))
+    changes = plan(found, defects, evidence.versions, with_possible=True).changes
+    return [
+        page.says(
+            "explained.upgrade", package=named(each.package), now=each.current, to=each.to, count=len(each.clears)
+        )
+        for each in sorted(changes, key=lambda change: -len(change.clears))
+        if each.package in inquiry.packages and each.clears
+    ]
+
+
 def defect_list(found: Sequence[DefectMatch], page: OnPage, name: str) -> Sections:
     items, markers = [], []
     for match in found:
@@ -175,6 +192,12 @@ def problems_text(inquiry: Inquiry, page: OnPage) -> str:
     """How many defects of the packages are known, by what they do, and how far the list goes."""
     found = matches(inquiry, page)
     versions = page.draft.context.evidence.versions
+    if len(inquiry.packages) > MANY:
+        counted = Counter(match.defect.package for match in found)
+        listed = [f"{named(name)} {release_text(versions[name])} ({count})" for name, count in counted.most_common()]
+        name = "explained.environment" if found else "explained.environment_clean"
+        certain = sum(match.certain for match in found)
+        return page.says(name, count=len(found), certain=certain, packages=joined_names(listed, page))
     names = [(name, release_text(versions[name]) if name in versions else "") for name in inquiry.packages]
     packages = joined_names([f"{named(name)} {version}".strip() for name, version in names], page)
     read = {name: newest for name, _ in names if (newest := _newest(name, page))}

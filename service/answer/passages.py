@@ -50,6 +50,8 @@ def receipt_lines(receipt: Receipt, language: str) -> list[str]:
     for item in receipt.inputs:
         if item.name is None and not item.bytes and len(receipt.inputs) > 1:
             continue
+        if item.kind == "archive" and any((other.name or "").startswith(f"{item.name}/") for other in receipt.inputs):
+            continue  # its members are named
         name = shown_name(item.name) if item.name else messages("question", language)
         cut = messages("cut", language) if item.truncated else ""
         kind = messages(f"kinds.{item.kind}", language) if f"kinds.{item.kind}" in messages else item.kind
@@ -173,7 +175,8 @@ def origins(belief: MechanismBelief, diagnosis: Diagnosis, context: Context, cit
     cases = {cause.case.id: cause.case for teller in belief.causes for cause in (teller, *teller.members)}
     items: list[str] = []
     markers: list[int] = []
-    for node in Tree(diagnosis, context, language).mechanism(belief).nodes:
+    nodes = Tree(diagnosis, context, language).mechanism(belief).nodes
+    for node in sorted(nodes, key=lambda node: node.state != "holds"):  # what the run has before what only fits
         if node.state == "does_not_hold" or len(items) == MAX_ORIGINS:
             continue
         known = cases.get(next((inner.id for inner in node.nodes), node.id))
@@ -397,6 +400,18 @@ def asks(diagnosis: Diagnosis, language: str) -> Sections:
     body = "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
     name = "decide" if diagnosis.verdict == "need_input" else "ask"
     return headed(name, listing("ask", items, (), body), language)
+
+
+def command_for(fact: str) -> str:
+    """A command whose output answers a question; empty if there is none."""
+    kind, _, name = fact.partition(":")
+    return {
+        "version": f"pip list | grep -i {name}",
+        "framework": "pip list",
+        "log": "tail -n 300 train.log",
+        "stacks": "for p in $(pgrep -f python); do py-spy dump --pid $p; done",
+        "card": "nvidia-smi",
+    }.get(kind, "")
 
 
 def listed(diagnosis: Diagnosis, context: Context, citations: Citations, shown: Sequence[Finding] = ()) -> Sections:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from trainmedic.kb.comparison.curve_comparison import CurveParting
@@ -79,18 +79,25 @@ def two_runs_view(draft: Draft) -> TwoRunsView | None:
 def differences(draft: Draft, language: str) -> tuple[Sections, Sections]:
     """What differs from the run that works, as sections before and behind the fold."""
     view = two_runs_view(draft)
-    return _sections(view, language) if view is not None else ((), ())
+    if view is None:
+        return (), ()
+    cause = draft.diagnosis.lead or draft.diagnosis.likely
+    return _sections(view, cause.case.settings if cause is not None else (), language)
 
 
-def _sections(view: TwoRunsView, language: str) -> tuple[Sections, Sections]:
-    """The differences that explain the failure, or else the first ones with a known effect; and all others, folded."""
-    listed = view.differences[:MOST_LISTED]
-    explaining = [item for item in listed if item.explains]
+def _sections(view: TwoRunsView, concerned: Sequence[str], language: str) -> tuple[Sections, Sections]:
+    """The differences in what the cause is about (``concerned``) and those that explain the failure, or else the first
+    ones with a known effect; and all others, folded."""
+    ranks = {name: number for number, name in enumerate(concerned)}
+    listed = sorted(view.differences, key=lambda item: ranks.get(item.name, len(ranks)))[:MOST_LISTED]
+    named = {item.name for item in listed}
+    curves = [curve for curve in view.curves if curve.metric not in named]
+    explaining = [item for item in listed if item.explains or item.name in ranks]
     first = explaining[:MOST_SHOWN] or [item for item in listed if item.effects][:MOST_SHOWN] or listed[:MOST_SHOWN]
     others = [item for item in listed if item not in first]
     intro = [] if explaining or not first else [messages("diff.unexplained", language)]
     items = tuple(_item(item, language) for item in first)
-    parts = tuple(_parting(curve, language) for curve in view.curves[:MOST_SHOWN])
+    parts = tuple(_parting(curve, language) for curve in curves[:MOST_SHOWN])
     lines = [f"- {item}" for item in (*items, *parts[:1])] or [messages("diff.same", language)]
     heading = messages("headings.differences", language)
     section = Section(kind="differences", heading=heading, body="\n".join([*intro, *lines]), items=(*items, *parts[:1]))

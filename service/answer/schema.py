@@ -192,7 +192,11 @@ class Section:
 
 
 def markdown(sections: Iterable[Section]) -> str:
-    return "\n\n".join(section.markdown for section in sections)
+    """One text; what goes on behind a fold has its heading once."""
+    sections = tuple(sections)
+    headings = ("", *(section.heading for section in sections))
+    pairs = zip(sections, headings, strict=False)
+    return "\n\n".join(section.body if section.heading == before else section.markdown for section, before in pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

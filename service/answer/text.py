@@ -26,6 +26,8 @@ ESSENTIAL = frozenset(
         "change",
         "fix",
         "diff",
+        "ask",
+        "command",
     }
 )
 """Kinds of sections that stay before the fold whatever their length."""

@@ -19,7 +19,7 @@ from trainmedic.kb.serialization import plain, to_json, to_json_once
 from trainmedic.service.access.slots import Worker
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer, AuditView, DiffView, EffectiveReport, MessagesView, StepView
-from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
+from trainmedic.service.answering import Answerer, Delta, Draft, Parts, StreamPart, final_answer
 from trainmedic.service.api.conversations import add_conversation_routes, principal_of
 from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
@@ -297,7 +297,7 @@ async def events(first: StreamPart, parts: Parts) -> AsyncIterator[str]:
                 elif isinstance(part, Draft):
                     if not part.decided:
                         yield sse("answer.draft", to_json_once(part.answer))
-                else:
+                elif isinstance(part, Delta):
                     for text in pieces(part.text):
                         yield sse("answer.delta", json.dumps({"text": text}, ensure_ascii=False))
         except TrainmedicError as error:

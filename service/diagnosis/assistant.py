@@ -19,7 +19,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.assemble import Asked
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Answer, StepView
-from trainmedic.service.answering import Draft, Executor, Parts, deltas, run_inline
+from trainmedic.service.answering import Draft, Executor, Parts, Stage, deltas, run_inline
 from trainmedic.service.diagnosis.diagnoser import diagnosed
 from trainmedic.service.diagnosis.election import election_of, weighed
 from trainmedic.service.diagnosis.roles import Wanted, part_of
@@ -89,7 +89,7 @@ class Assistant:
                     if isinstance(part, pipeline.Draft):
                         judged = part
                     else:
-                        steps.append(part)
+                        steps += (part,) if isinstance(part, StepView) else ()
                         yield part
         except (ModelError, TrainmedicError) as failure:  # overloaded, for one; but there is an answer already
             kind = failure.kind if isinstance(failure, ModelError) else "busy"
@@ -104,7 +104,7 @@ class Assistant:
 
     async def _judged(
         self, draft: pipeline.Draft, advisor: Advisor, model: ChatModel, run: Executor
-    ) -> AsyncGenerator[StepView | pipeline.Draft, None]:
+    ) -> AsyncGenerator[Stage | StepView | pipeline.Draft, None]:
         """The steps of an investigation, then the draft with what the model says of it; raises as `diagnosed` does."""
         calibration, role = await part_of(model, self._calibrations, self._role)
         if role == "elects":

@@ -13,7 +13,7 @@ from langchain_core.messages import BaseMessage
 
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import StepView
-from trainmedic.service.answering import Executor
+from trainmedic.service.answering import Executor, Stage
 from trainmedic.service.diagnosis.brief import Brief, brief_of, cost
 from trainmedic.service.diagnosis.confidence import Calibration
 from trainmedic.service.diagnosis.form import DiagnosisForm
@@ -33,6 +33,8 @@ LOOKED_UP = 0.3
 """The share of the prompt that is left free for what an investigation finds."""
 TIMES = 2
 """The time of an investigation as a multiple of the model's own limit."""
+WEIGHED = 4
+"""Causes that are named while a model weighs them."""
 LEAST_S = 4.0
 """Time that must be left to ask once more."""
 AGAIN = "The program checked your answer:\n{objections}\nFill the form again. Keep what still holds."
@@ -70,15 +72,23 @@ class _Consultation:
             self.brief = replace(self.brief, facts=(*self.brief.facts, *toolbox.facts))
         prompt.append(Message(role="user", content=NOW))
 
-    async def judgement(self, prompt: Sequence[Message | BaseMessage]) -> Judgement:
+    async def judged(self, prompt: Sequence[Message | BaseMessage]) -> AsyncGenerator[Stage | Judgement, None]:
+        """How far each hypothesis is proved, then the whole."""
         form, proof = await self._asked(prompt)
-        if proof.objections and self.left_s > LEAST_S:
+        objected = bool(proof.objections) and self.left_s > LEAST_S
+        hypotheses = proof.judgement.hypotheses
+        yield Stage(
+            titles=tuple(each.title for each in hypotheses),
+            supports=tuple(each.support for each in hypotheses),
+            again=objected,
+        )
+        if objected:
             objections = "\n".join(f"- {objection}" for objection in proof.objections)
             said = Message(role="assistant", content=form.model_dump_json())
             again = Message(role="user", content=AGAIN.format(objections=objections))
             with suppress(ModelError):  # what was proved of the first answer stands
                 _, proof = await self._asked((*prompt, said, again))
-        return replace(proof.judgement, usage=MappingProxyType(dict(self.usage)))
+        yield replace(proof.judgement, usage=MappingProxyType(dict(self.usage)))
 
     async def _asked(self, prompt: Sequence[Message | BaseMessage]) -> tuple[DiagnosisForm, Proof]:
         form = await self.model.structured(
@@ -97,8 +107,8 @@ async def diagnosed(
     calibration: Calibration,
     *,
     investigate: bool = False,
-) -> AsyncGenerator[StepView | Judgement, None]:
-    """What the model looks up, if it may ``investigate``, then what it concludes, proved.
+) -> AsyncGenerator[Stage | StepView | Judgement, None]:
+    """What the model weighs and looks up, if it may ``investigate``, then what it concludes, proved.
 
     ``calibration`` is what was measured of the model. Raises `ModelError`, and what reading the changed files raises.
     """
@@ -117,11 +127,15 @@ async def diagnosed(
         until=until,
     )
     prompt: list[Message | BaseMessage] = [*prompt_of(draft, consultation.brief)]
+    considered = draft.diagnosis.differential.causes[:WEIGHED]
+    yield Stage(titles=tuple(cause.case.title.get(draft.language) for cause in considered))
     if investigate:
         async with aclosing(consultation.steps(prompt)) as steps:
             async for step in steps:
                 yield step
-    yield await consultation.judgement(prompt)
+    async with aclosing(consultation.judged(prompt)) as parts:
+        async for part in parts:
+            yield part
 
 
 async def judgement_of(

@@ -94,6 +94,8 @@ def inquiry_of(own: Evidence, shared: Evidence, glossary: Glossary) -> Inquiry |
     """What a message asks that is no incident, or None. ``own`` is what the message itself brings, ``shared`` what is
     known of the run from the conversation."""
     text = own.question.strip()
+    if not text and own.versions and not own.run.options and not own.calls and not shows_failure(own):
+        return Inquiry(kind="problems", packages=tuple(own.versions), versions=shared.versions)
     kinds = [kind for kind in KINDS if text and phrases(f"inquires_{kind}").search(text)]
     if not kinds or width(text) > LONGEST or _tells_a_story(text) or shows_failure(own):
         return None
@@ -144,8 +146,9 @@ def _fitting(
     """The subjects and packages that a question of this kind is about; None if it cannot be one."""
     match kind:
         case "problems":
-            listed = packages or (tuple(own.versions) if len(own.sources) > 1 else ())
-            return ((), listed) if listed else None
+            installed = tuple(own.versions) if len(own.sources) > 1 else ()
+            listed = tuple(dict.fromkeys((*(name for name in packages if name in installed), *installed)))
+            return ((), listed or packages) if listed or packages else None
         case "versions":
             features = tuple(subject for subject in subjects if package(subject.name) not in packages)[:SIDES]
             about_versions = phrases("asks_version").search(own.question)

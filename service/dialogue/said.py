@@ -73,9 +73,11 @@ class Said(NamedTuple):
         return made
 
     def is_factual(self, message: Later) -> bool:
-        """Whether a message is about facts of the run and no symptom: then its words are not searched for."""
+        """Whether a message is about facts of the run and no new symptom: then its words are not searched for."""
         if not message.facts or len(message.text) > MAX_REPORT:
             return False
+        if phrases("still_failing").search(message.text):
+            return True
         concepts = self.glossary.ids(message.text)
         return all(self.glossary.concepts[concept].kind != "symptom" for concept in concepts)
 

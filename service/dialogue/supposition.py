@@ -162,8 +162,12 @@ def _settings(clause: str) -> dict[str, str]:
         if (match := pattern.search(clause)) is not None:
             changes["tuner"] = "full" if _switched_off(clause, *match.span()) else name
             break
-    for name, pattern in wordings("numbers", _NUMBER).items():
-        if (match := pattern.search(clause)) is not None:
+    numbers = {
+        name: found for name, pattern in wordings("numbers", _NUMBER).items() if (found := pattern.search(clause))
+    }
+    for name, match in numbers.items():
+        # The end of a longer name ("length" of "completion length") is no name of its own.
+        if not any(each.start() < match.start() < each.end() for each in numbers.values()):
             changes[name] = match["value"]
     for name, pattern in wordings("counted").items():
         if name not in changes and (match := pattern.search(clause)) is not None:

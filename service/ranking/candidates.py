@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -11,7 +11,7 @@ from trainmedic.kb.audit.audit import condition_state
 from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.mechanism import origin_id, weigh_all
-from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.frameworks.profiles import profiles, select
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
@@ -187,4 +187,15 @@ def impossible_defects(evidence: Evidence, intent: Intent, knowledge: Knowledge)
             impossible.update(defect.id for defect in defects)
         elif (version := evidence.versions.get(package)) is not None:
             impossible |= knowledge.outside(package, version.exact, version.low, version.high)
-    return frozenset(impossible)
+    return frozenset((*impossible, *_of_other_engines(evidence, knowledge)))
+
+
+def _of_other_engines(evidence: Evidence, knowledge: Knowledge) -> Iterator[str]:
+    """The causes about another engine than the one that generates the rollouts of this run."""
+    setting = evidence.run.settings.get("rollout_engine")
+    engine = setting.value if setting is not None and not setting.is_default else None
+    others = {*select("server")} - {engine} if engine in select("server") else set()
+    for cause in knowledge.published.values() if others else ():
+        title = cause.title.en.lower()
+        if str(engine) not in title and any(other in title for other in others):
+            yield cause.id

@@ -138,6 +138,8 @@ def _shown(verdict: Verdict, differential: Differential, context: Context, weigh
         return tuple(cause for cause in plausible if cause.case.kind == "artefact")
     if verdict == "not_in_kb" and (context.intent.out_of_scope or not complaint(context)):
         return ()
+    if context.intent.vague and nothing_readable(context.evidence):
+        return ()
     settled = verdict == "answered" and bool(plausible) and plausible[0].confidence == "high"
     if settled or len(plausible) >= LEAST or not complaint(context):
         return plausible

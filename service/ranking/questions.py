@@ -15,11 +15,13 @@ from trainmedic.kb.engine.asks import missing as asked
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.graphics_cards import cards
 from trainmedic.kb.engine.mechanism import missing_facts
-from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.frameworks.profiles import profiles, select
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Missing, Text
+from trainmedic.service.dialogue.query import MAX_QUESTION
 from trainmedic.service.ranking.features import LOGS, Context
 from trainmedic.service.ranking.inference import Cause, Differential
 
@@ -46,8 +48,9 @@ CONFIGS = frozenset({"command", "yaml", "json", "toml", "ini", "hydra"})
 SHORT = 150
 """Width of a question below which the framework, the algorithm and the model are asked for by themselves."""
 GENERIC = (*WHOLE_FACTS, "framework", "algorithm", "model")
-SAID_BY = {"weights_dtype": ("fp16", "bf16")}
+SAID_BY = {"weights_dtype": ("fp16", "bf16"), "fsdp": ("zero_stage",)}
 """A setting → others that say as much of the run."""
+_SIZE = regex(r"(?<![\w.])\d{1,3}(?:\.\d)?\s?[bB](?![\w])")
 NAMED_BY = {
     "framework": frozenset({"framework"}),
     "algorithm": frozenset({"algorithm"}),
@@ -90,6 +93,8 @@ def next_questions(differential: Differential, context: Context) -> tuple[Missin
         gains.update((fact, (FIRST, item)) for fact, item in of_ranks.items())
     if not evidence.run.options:
         gains = {fact: item for fact, item in gains.items() if not fact.startswith(("setting:", "option:"))}
+    if "model" in gains or known("model", context):
+        gains.pop("setting:model", None)
     ordered = sorted(gains.items(), key=lambda item: (-round(item[1][0], 9), item[0]))
     return tuple(question for _, (_, question) in ordered[:MAX_QUESTIONS])
 
@@ -196,6 +201,9 @@ def _pointless(fact: str, evidence: Evidence) -> bool:
     kind, _, name = fact.partition(":")
     if kind != "version":
         return False
+    engine = run.settings.get("rollout_engine")
+    if name in select("server") and engine is not None and not engine.is_default and engine.value not in (name, True):
+        return name not in evidence.versions
     if run.framework is None:
         return not evidence.versions and not run.options
     return name in _standalone() and name != run.framework.value and name not in evidence.versions
@@ -224,7 +232,7 @@ def known(fact: str, context: Context) -> bool:
         "framework": run.framework is not None or bool(evidence.versions) or _names_library(evidence.question),
         "algorithm": run.algorithm is not None or run.stage is not None or context.intent.names_stage,
         "stage": run.stage is not None or run.algorithm is not None or context.intent.names_stage,
-        "model": run.model is not None or run.model_family is not None,
+        "model": bool(run.model or run.model_family or _names_size(evidence)),
         "model_family": run.model_family is not None or run.model is not None,
         "log": logged or bool(evidence.rows or evidence.tracebacks or context.observed) or _shows_output(evidence),
         "config": bool(run.options or evidence.calls) or any(region.kind in CONFIGS for region in evidence.regions),
@@ -232,6 +240,12 @@ def known(fact: str, context: Context) -> bool:
         "dataset": "dataset" in run.settings,
     }
     return answers.get(fact, False)
+
+
+def _names_size(evidence: Evidence) -> bool:
+    """Whether a message says how large the model is ("a 7B model")."""
+    said = (source.text for source in evidence.sources if (source.name or "message-").startswith("message-"))
+    return any(_SIZE.search(text[:MAX_QUESTION]) for text in said)
 
 
 def _shows_output(evidence: Evidence) -> bool:

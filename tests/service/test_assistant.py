@@ -34,7 +34,7 @@ from trainmedic.kb.sources.tree import tree_of
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Answer, StepView
-from trainmedic.service.answering import Delta, Draft
+from trainmedic.service.answering import Delta, Draft, Stage
 from trainmedic.service.diagnosis.assistant import Assistant
 from trainmedic.service.diagnosis.confidence import store
 from trainmedic.service.dialogue.request import Ask
@@ -363,6 +363,7 @@ def test_whoever_leaves_stops_the_model(knowledge_advisor: Advisor) -> None:
                 stream = Assistant(knowledge_advisor, model).stream(about(KTO))
                 async with aclosing(stream) as parts:
                     assert isinstance(await anext(parts), Draft)
+                    assert isinstance(await anext(parts), Stage)
                     waiting = asyncio.ensure_future(anext(parts))
                     await server.until_held()
                     waiting.cancel()

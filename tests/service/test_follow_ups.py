@@ -98,7 +98,7 @@ def test_what_was_ruled_out_stays_out_in_every_later_turn(advisor: Advisor) -> N
 
 def test_a_confirmed_fix_is_the_cause_from_then_on(advisor: Advisor) -> None:
     *_, solved, after = talk(advisor, "dpo", "学习率改成 1e-5 之后好了，谢谢", "为什么？")
-    assert solved.causes[0].case_id == after.causes[0].case_id == "preference-beta-or-learning-rate-out-of-range"
+    assert solved.causes[0].case_id == after.causes[0].case_id == "preference-adapter-learning-rate-tiny"
     assert solved.causes[0].title in after.answer
 
 

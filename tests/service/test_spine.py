@@ -222,10 +222,10 @@ def test_a_text_is_split_after_its_first_sentences(text: str, head: str, rest: s
 def test_a_list_that_does_not_fit_continues_behind_the_fold() -> None:
     body = "\n".join(f"- entry {number} of five words" for number in range(4))
     items = tuple(f"entry {number} of five words" for number in range(4))
-    section = Section(kind="ask", heading="Ask", body=body, items=items)
+    section = Section(kind="other", heading="Others", body=body, items=items)
     shown, hidden = fold((section,), most=12)
     assert (shown.folded, shown.items) == (False, items[:2])
-    assert (hidden.folded, hidden.heading, hidden.items) == (True, "Ask", items[2:])
+    assert (hidden.folded, hidden.heading, hidden.items) == (True, "Others", items[2:])
 
 
 def test_what_is_essential_is_never_folded() -> None:

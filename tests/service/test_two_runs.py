@@ -29,6 +29,7 @@ FILES = (
         ("", ("works/a.log", "fails/a.log"), "works/a.log", "fails/a.log"),
         ("run a works, run b gives NaN", ("run_a.yaml", "run_b.yaml"), "run_a.yaml", "run_b.yaml"),
         ("b.yaml does not converge but a.yaml trains fine", ("a.yaml", "b.yaml"), "a.yaml", "b.yaml"),
+        ("run_a works, run_b does not. why?", ("run_a.yaml", "run_b.yaml"), "run_a.yaml", "run_b.yaml"),
         ("old.yaml 正常，new.yaml 发散", ("new.yaml", "old.yaml"), "old.yaml", "new.yaml"),
         ("what is the difference? new.log crashes", ("new.log", "old.log"), "old.log", "new.log"),
     ],
@@ -78,3 +79,25 @@ def test_the_same_question_without_the_other_run_has_no_comparison(advisor: Advi
     alone = advisor.ask(Ask(question="why does it fail?", attachments=FILES[2:]))
     assert alone.comparison is None
     assert all(section.kind != "differences" for section in alone.sections)
+
+
+def test_the_setting_that_the_cause_is_about_leads_and_is_set_as_in_the_run_that_works(advisor: Advisor) -> None:
+    config = (
+        "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\ndo_train: true\nfinetuning_type: full\ndataset: identity\n"
+    )
+    config += "template: qwen\noutput_dir: {name}\nlearning_rate: {rate}\nwarmup_ratio: {warmup}\nbf16: true\n"
+    falls = [{"loss": 2 - n / 60, "grad_norm": 1.0, "learning_rate": 1e-5, "epoch": n / 100} for n in range(80)]
+    climbs = [
+        {**each, "loss": each["loss"] if n < 30 else 1.5 + (n - 30) / 15, "learning_rate": 1e-3}
+        for n, each in enumerate(falls)
+    ]
+    given = (
+        Attachment(name="good.yaml", content=config.format(name="a", rate="1.0e-5", warmup=0.1)),
+        Attachment(name="good.log", content="".join(f"{each}\n" for each in falls)),
+        Attachment(name="bad.yaml", content=config.format(name="b", rate="1.0e-3", warmup=0.0)),
+        Attachment(name="bad.log", content="".join(f"{each}\n" for each in climbs)),
+    )
+    answer = advisor.ask(Ask(question="what is different?", attachments=given))
+    differences = next(section for section in answer.sections if section.kind == "differences")
+    assert differences.items[0].startswith("`learning_rate`: `1e-05` → `0.001`")
+    assert "-learning_rate: 1.0e-3\n+learning_rate: 1.0e-5\n" in answer.answer

@@ -155,3 +155,68 @@ def test_the_sign_of_a_traceback_is_the_line_that_names_the_exception(advisor: A
     answer = advisor.ask(Ask(question=f"Why does this happen?\n\n{trace}"))
     assert {signal.evidence.line for signal in answer.signals if signal.kind == "oom"} == {8}
     assert not {"algorithm", "stage", "framework"} & {item.fact for item in answer.missing}
+
+
+def stuck(rank: int, number: int, op: str) -> str:
+    call = f"WorkNCCL(SeqNum={number}, OpType={op}, NumelIn=16384, NumelOut=131072, Timeout(ms)=1800000)"
+    return f"[rank{rank}]: [Rank {rank}] Watchdog caught collective operation timeout: {call} ran for 1800094 ms.\n"
+
+
+def test_a_hang_names_the_rank_to_look_at_and_what_it_said_last(advisor: Advisor) -> None:
+    log = "[WARNING] rank 5: shard 3981 is empty after filtering, skipping the batch\n[INFO] rank 5: waiting\n"
+    log += "".join(stuck(rank, 233, "ALLGATHER") for rank in (0, 1, 2)) + stuck(5, 232, "ALLREDUCE")
+    pasted = files(nccl__log=log, ds__json='{"zero_optimization": {"stage": 3}, "train_batch_size": 8}')
+    first = advisor.ask(Ask(question="training hangs, NCCL timeout, why?", attachments=pasted, conversation_id="h"))
+    last = "rank 5 before that: nccl.log:1:1"
+    assert last in first.answer
+    assert not {"setting:fsdp", "setting:model"} & {item.fact for item in first.missing}
+    asked = advisor.ask(Ask(question="which rank is guilty?", conversation_id="h"))
+    assert asked.answer.startswith("**Look at rank 5.**")
+    assert last in asked.answer
+    assert len(asked.answer) < 700
+
+
+def test_a_lock_file_alone_is_answered_with_its_defects_and_what_to_upgrade(advisor: Advisor) -> None:
+    lock = files(requirements__txt="trl==0.16.1\ntransformers==4.51.3\npeft==0.15.1\ndeepspeed==0.16.4\ntorch==2.6.0\n")
+    answer = advisor.ask(Ask(question="", attachments=lock, conversation_id="l"))
+    assert (answer.verdict, answer.causes, answer.missing) == ("explained", (), ())
+    assert "known defects of these versions" in answer.answer
+    assert "### What to upgrade" in answer.answer
+    assert "lock file or `pip list`" not in answer.answer
+    asked = advisor.ask(Ask(question="which version of trl should I install?", conversation_id="l"))
+    assert "instead of 0.16.1" in asked.answer
+
+
+def test_no_page_or_question_is_about_another_rollout_engine_than_the_runs(advisor: Advisor) -> None:
+    script = (
+        "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo \\\n  actor_rollout_ref.rollout.name=vllm \\\n"
+        "  actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct trainer.n_gpus_per_node=8\n"
+    )
+    answer = advisor.ask(Ask(question="verl GRPO OOM, what should I change?", attachments=files(run__sh=script)))
+    assert not [cause.title for cause in answer.causes if "sglang" in cause.title.lower()]
+    assert "version:sglang" not in {item.fact for item in answer.missing}
+
+
+def test_the_learning_rate_of_full_training_on_an_adapter_outranks_bad_pairs(advisor: Advisor) -> None:
+    config = FULL_FP16.replace("stage: sft", "stage: dpo").replace("type: full", "type: lora").replace("fp16", "bf16")
+    rows = "".join(
+        f"{{'loss': 0.693{n % 3}, 'grad_norm': 2.1, 'learning_rate': 5e-08, 'rewards/accuracies': 0.5}}\n"
+        for n in range(40)
+    )
+    pasted = files(dpo__yaml=config.replace("1.0e-3", "5.0e-8"), train__log=rows)
+    answer = advisor.ask(Ask(question="DPO loss stays at 0.693, accuracy 0.5", attachments=pasted))
+    assert answer.causes[0].case_id == "preference-adapter-learning-rate-tiny"
+    assert "+learning_rate: 5.0e-6" in answer.answer
+
+
+def test_the_asked_fact_that_tells_most_comes_first_with_a_command_to_copy(advisor: Advisor) -> None:
+    answer = advisor.ask(Ask(question="my training does not work"))
+    shown = [section for section in answer.sections if not section.folded and section.kind == "ask"]
+    assert [len(section.items) for section in shown] == [1]
+
+
+def test_who_asks_to_stop_a_healthy_run_is_told_whether_the_loss_still_falls(advisor: Advisor) -> None:
+    rows = [row(2.0 - n / 100, 1.0, n / 90) for n in range(100)]
+    advisor.ask(Ask(question="is this run ok?", attachments=files(train__log="".join(rows)), conversation_id="s"))
+    answer = advisor.ask(Ask(question="can I stop early?", conversation_id="s"))
+    assert answer.answer.startswith("**The loss still falls**")

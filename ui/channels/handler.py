@@ -11,6 +11,7 @@ from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.answer.schema import Answer
+from trainmedic.service.answering import Stage
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.dialogue.turn import Turn
 from trainmedic.ui.channels.channel import Destination, Evidence, Stopped
@@ -86,7 +87,7 @@ class Handler:
                 async for part in parts:
                     if isinstance(part, Answer):
                         await to.post(part, evidence)
-                    else:
+                    elif not isinstance(part, Stage):
                         await to.show(part)
         except Stopped:
             return

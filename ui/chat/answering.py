@@ -17,7 +17,7 @@ from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.access.slots import for_client
 from trainmedic.service.answer.schema import Answer, StepView
-from trainmedic.service.answering import Draft
+from trainmedic.service.answering import Draft, Stage
 from trainmedic.service.dialogue.request import Ask, Mode, safely_named
 from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
@@ -84,7 +84,7 @@ class AnsweringPage:
         names = [(file.name, lines_of(file.content)) for file in safely_named(files)]
         session.messages.append(chat_message("user", markdown.question(mask(question).text, names, self._language)))
         session.messages.append(chat_message("assistant", self._words["analysing"]))
-        previous, session.has_evidence, session.stopped = session.answer_id, False, False
+        previous, session.has_evidence, session.stopped, session.own = session.answer_id, False, False, ""
         session.answers.append("")
         yield {
             self._bot: chatbot(session),
@@ -123,7 +123,7 @@ class AnsweringPage:
         return "auto" if question.strip() or session.conversation is not None else self._language
 
     async def _streamed(self, request: Ask, session: Session, trace_id: str) -> AsyncIterator[Changes]:
-        text, steps, last = "", list[StepView](), 0.0
+        text, steps, stages, last = "", list[StepView](), list[Stage](), 0.0
         draft: Answer | None = None
         sources: tuple[Source, ...] = ()
         run = for_client(session.client, self._context.executor)
@@ -134,10 +134,15 @@ class AnsweringPage:
                 if isinstance(part, Draft):
                     draft, sources = part.answer, part.sources
                     session.conversation, session.has_evidence = part.answer.conversation_id, True
-                    yield self._evidence(draft, sources)
+                    session.own = "" if part.decided else markdown.answer(draft, self._language)
+                    yield self._evidence(draft, sources) | self._working(draft, stages, steps, session)
+                elif isinstance(part, Stage):
+                    stages.append(part)
+                    yield self._working(draft, stages, steps, session)
                 elif isinstance(part, StepView):
                     steps.append(part)
-                    yield {self._steps: evidence.steps(steps, self._language)}
+                    changes = self._working(draft, stages, steps, session)
+                    yield changes | {self._steps: evidence.steps(steps, self._language)}
                 elif isinstance(part, Answer):
                     yield self._settled(part, draft, sources, session)
                 elif draft is not None and part.kind != "receipt":  # the page shows it in its own place
@@ -146,6 +151,15 @@ class AnsweringPage:
                         last = time.monotonic()
                         session.messages[-1] = chat_message("assistant", markdown.streamed(draft, text, self._language))
                         yield {self._bot: chatbot(session)}
+
+    def _working(
+        self, draft: Answer | None, stages: Sequence[Stage], steps: Sequence[StepView], session: Session
+    ) -> Changes:
+        """The diagnosis under way, in the place of its answer; nothing where no model diagnoses."""
+        if draft is None or not session.own:
+            return {}
+        session.messages[-1] = chat_message("assistant", markdown.working(draft, stages, steps, self._language))
+        return {self._bot: chatbot(session), self._session: session}
 
     def _evidence(self, answer: Answer, sources: Sequence[Source]) -> Changes:
         texts = {source.name: source.text for source in sources}
@@ -158,6 +172,7 @@ class AnsweringPage:
 
     def _settled(self, answer: Answer, draft: Answer | None, sources: Sequence[Source], session: Session) -> Changes:
         """The final text, its cited sources, and the follow-up questions."""
+        session.own = ""
         session.messages[-1] = chat_message("assistant", markdown.answer(answer, self._language))
         session.answers[-1] = answer.id
         changes: Changes = {self._bot: chatbot(session), self._after: self._next(answer, sources, session)}

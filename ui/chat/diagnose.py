@@ -219,6 +219,10 @@ class DiagnosePage(AnsweringPage):
         session.stopped = True
         if session.messages and session.messages[-1]["role"] == "assistant":
             text = session.messages[-1]["content"]
+            if session.own:
+                session.messages[-1] = chat_message("assistant", f"{self._words['stopped_own']}\n\n{session.own}")
+                session.own = ""
+                return {self._bot: chatbot(session), self._box: ready(), self._session: session}
             text = "" if text.startswith(self._words["analysing"]) else f"{text}\n\n"
             word = "stopped_evidence" if session.has_evidence else "stopped"
             session.messages[-1] = chat_message("assistant", f"{text}{self._words[word]}")

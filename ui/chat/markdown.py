@@ -7,7 +7,7 @@ shown character for character; a model's text can neither load anything nor cove
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from markdown_it import MarkdownIt
@@ -15,7 +15,8 @@ from markupsafe import Markup
 
 from trainmedic.kb.fences import fence_after, fence_around, fence_of
 from trainmedic.kb.lazy import regex
-from trainmedic.service.answer.schema import Answer, Section, markdown
+from trainmedic.service.answer.schema import Answer, Section, StepView, markdown
+from trainmedic.service.answering import Stage
 from trainmedic.ui.chat.evidence import lines, sorted_findings, spoken, ticked
 from trainmedic.ui.chat.texts import Language, words
 from trainmedic.ui.present.verdict import shown_verdict
@@ -168,7 +169,15 @@ def heading(view: Answer, language: Language) -> str:
     line = t[f"verdict_{name}"]
     if name in ("answered", "no_fault") and view.causes:
         line += f" · {t['confidence_' + view.causes[0].confidence]}"
-    return f"## [{line}](#tm-v-{view.verdict})"
+    return f"## [{line}](#tm-v-{view.verdict}){_basis(view, t)}"
+
+
+def _basis(view: Answer, t: Mapping[str, str]) -> str:
+    """Whether a model's first cause is a known case or its own, and how far it is proved, as a second chip."""
+    if view.mode != "llm" or not view.causes or view.verdict not in ("answered", "need_input", "no_fault"):
+        return ""
+    cause = view.causes[0]
+    return f" [{t['origin_' + cause.origin]} · {t['support_' + cause.support]}](#tm-s-{cause.support})"
 
 
 def streamed(view: Answer, text: str, language: Language) -> str:
@@ -180,6 +189,27 @@ def streamed(view: Answer, text: str, language: Language) -> str:
         so_far = before
     name = title(view, so_far, frozenset())  # its marker may be another one in the end
     return f"{heading(view, language)}\n\n{safe(f'{name}{so_far}', frozenset())}"
+
+
+def working(view: Answer, stages: Sequence[Stage], steps: Sequence[StepView], language: Language) -> str:
+    """What is under way while a model diagnoses: what was read, what it weighs and looks up, and what was proved."""
+    t = words(spoken(view, language))
+    names = t["reasons_joiner"].join(item.name for item in view.receipt.inputs if item.name) or t["working_question"]
+    fired = sum(finding.status == "fired" for finding in view.findings)
+    text = [t["working_read"].format(names=_plain_text(names, frozenset()), count=fired)]
+    proved = next((stage for stage in reversed(stages) if stage.supports), None)
+    for stage in (proved,) if proved is not None else stages[:1]:
+        text.append(t["working_proved" if stage.supports else "working_weighs"])
+        labels = [f" · [{t['support_' + name]}](#tm-s-{name})" for name in stage.supports] or [""] * len(stage.titles)
+        pairs = zip(stage.titles, labels, strict=True)
+        text.append("\n".join(f"- {_plain_text(title, frozenset())}{label}" for title, label in pairs))
+    text += [
+        t["working_looks_up"].format(number=step.number, what=_plain_text(step.what, frozenset()))
+        for step in steps[-1:]
+    ]
+    name = "again" if proved is not None and proved.again else "writes" if proved is not None else "asks"
+    text += (t[f"working_{name}"],) if stages else ()
+    return "\n\n".join(text)
 
 
 def markers(view: Answer) -> frozenset[int]:

@@ -52,6 +52,8 @@ class Session:
     """Events so far that drew the waiting files anew."""
     chips_drawn: int = 0
     """The latest of them that was drawn."""
+    own: str = ""
+    """The program's own answer while a model is at it; it stays if the reader stops that."""
     has_evidence: bool = False
     """Whether the evidence of the newest question is on the page."""
 

@@ -26,7 +26,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import plain
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Answer, StepView
-from trainmedic.service.answering import Answerer, Draft, Executor, Parts, StreamPart, final_answer
+from trainmedic.service.answering import Answerer, Draft, Executor, Parts, Stage, StreamPart, final_answer
 from trainmedic.service.api.conversations import principal_of
 from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
@@ -278,6 +278,8 @@ async def chunks(first: StreamPart, parts: Parts, usage: bool, unread: str = "")
             if isinstance(part, Draft):
                 for text in pieces(unread_text(unread, part.answer.language)):
                     yield chunk({"content": text})
+                continue
+            if isinstance(part, Stage):
                 continue
             if not isinstance(part, Answer):
                 for text in pieces(f"> {part.what}\n\n" if isinstance(part, StepView) else part.text):

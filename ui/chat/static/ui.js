@@ -137,7 +137,7 @@
   // What the page tells of already is shown there, in its place; a list at the end has the rest.
   const targetOf = (link) => {
     const id = (link.getAttribute("href") || "").slice(1);
-    if (id.startsWith("tm-v-")) return document.getElementById("tm-top-of-evidence");
+    if (/^tm-[vs]-/.test(id)) return document.getElementById("tm-top-of-evidence");
     const source = document.getElementById(id), { tmAt, tmLine, file } = source?.dataset || {};
     const row = tmLine && document.querySelector(`.tm-finding .tm-code[data-file="${CSS.escape(file)}"] tr.hit[data-line="${tmLine}"]`);
     if (row) row.tabIndex = -1;

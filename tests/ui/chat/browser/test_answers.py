@@ -50,6 +50,11 @@ SEEN = """() => { window.seen = []; new MutationObserver(() => {
   const now = [Boolean(document.querySelector('.tm-ev')), text.length, text];
   if (!last || last[2] !== text || last[0] !== now[0]) window.seen.push(now);
 }).observe(document.body, {childList: true, subtree: true, characterData: true}); }"""
+HANG = "[WARNING] rank 5: shard 3981 is empty after filtering, skipping the batch\n" + "".join(
+    f"[rank{rank}]: [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={number}, OpType={op}, "
+    "NumelIn=16384, NumelOut=131072, Timeout(ms)=1800000) ran for 1800094 ms.\n"
+    for rank, number, op in ((0, 233, "ALLGATHER"), (1, 233, "ALLGATHER"), (5, 232, "ALLREDUCE"))
+)
 NAN = '.tm-code tr[data-line="13"].hit mark.first'
 ROWS = [{"loss": round(2 - n / 40, 3), "grad_norm": 1.0 + n, "learning_rate": 1e-5, "step": 10 * n} for n in range(30)]
 BROKEN = [{"loss": 0.0, "grad_norm": float("nan"), "learning_rate": 1e-5, "step": 10 * n} for n in range(30, 36)]
@@ -91,6 +96,7 @@ def kto(served: Served, context: Callable[..., Any]) -> Iterator[Tab]:
 
 
 def test_the_evidence_stands_before_the_diagnosis(kto: Tab) -> None:
+    assert kto.page.inner_text('#bot .prose h2 a[href^="#tm-s-"]').startswith(EN["origin_known"])
     seen = kto.page.evaluate("window.seen")
     first = next(index for index, (_, _, text) in enumerate(seen) if "because" in text)
     assert seen[first][0]
@@ -309,8 +315,14 @@ def test_stop_ends_the_models_work_keeps_the_evidence_and_gives_the_question_bac
     before = served.model.disconnected
     page.ask(KTO.question)
     page.page.wait_for_selector(".tm-ev")
+    includes = "text => document.querySelector('#bot').innerText.includes(text)"
+    page.page.wait_for_function(includes, arg=EN["working_asks"])
+    under_way = page.page.inner_text("#bot")
+    assert EN["working_weighs"].strip("*") in under_way
+    assert KTO.files[0].name in under_way.partition("Read:")[2]
     page.page.click("#tm-question .stop-button")
-    page.page.wait_for_function("text => document.querySelector('#bot').innerText.includes(text)", arg=EN["stopped"])
+    page.page.wait_for_function(includes, arg=EN["stopped_own"])
+    assert "--vanilla_loss" in page.page.inner_text("#bot .message-row:last-child pre"), "the checks' own patch"
     wait_until(lambda: served.model.disconnected > before)
     page.page.wait_for_function(
         "text => document.querySelector('#tm-question textarea:not([disabled])')?.value === text", arg=KTO.question
@@ -358,6 +370,35 @@ def test_a_missing_fact_is_asked_for_and_its_button_begins_the_answer(tab: Open,
     page.page.fill(box, "framework: TRL")
     page.page.evaluate("window.tmDraft.fill('stage: ')")
     assert page.page.input_value(box) == "framework: TRL\nstage: "
+
+
+def test_an_error_that_says_what_to_set_a_lock_file_and_a_hang_are_answered_in_the_chat(
+    tab: Open, served: Served
+) -> None:
+    def told(*sent: tuple[str, str], question: str = "") -> str:
+        page.open()
+        page.attach(*sent)
+        page.ask(question)
+        page.answered()
+        return str(page.page.inner_text("#bot"))
+
+    page = tab(served.plain)
+    trace = (
+        'Traceback (most recent call last):\n  File "/opt/axolotl/src/axolotl/train.py", line 52, in train\n'
+        "ValueError: eval split is too small. You should set `eval_sample_packing: False` in your config.\n"
+    )
+    config = "base_model: Qwen/Qwen2.5-7B\nadapter: lora\nsequence_len: 4096\neval_sample_packing: true\n"
+    text = told(("config.yaml", config), ("err.txt", trace), question="it crashes at start")
+    assert "The error message says what to do" in text
+    assert "+eval_sample_packing: False" in text
+    text = told(("requirements.txt", "trl==0.16.1\ntransformers==4.51.3\npeft==0.15.1\ndeepspeed==0.16.4\n"))
+    assert EN["verdict_explained"] in text
+    assert "known defects of these versions" in text
+    assert "instead of 0.16.1" in text
+    told(("nccl.log", HANG), question="training hangs, NCCL timeout")
+    page.ask("which rank is guilty?")
+    page.page.wait_for_function("() => document.querySelector('#bot').innerText.includes('Look at rank 5.')")
+    assert "shard 3981 is empty" in page.page.inner_text("#bot .message-row:last-child")
 
 
 def test_hostile_text_is_shown_as_it_is_without_secrets_and_nothing_of_it_runs(tab: Open) -> None:
