@@ -9,13 +9,13 @@ from trainmedic.ingest.drafts.draft import Mark, Passage
 from trainmedic.ingest.drafts.sections import prose_lines
 from trainmedic.ingest.items import Block
 from trainmedic.kb.frameworks import catalogue
-from trainmedic.kb.frameworks.profiles import title
+from trainmedic.kb.frameworks.profiles import select, title
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Text
 
 _OPTION = regex(r"--(?P<flag>[A-Za-z][\w.-]*\w)|`(?P<name>[a-z]\w*_[\w.]+)`?\s?[:=]", re.ASCII)
-_OF_LIBRARIES = ("", "transformers", "deepspeed", "accelerate", "peft", "vllm", "sglang")
+_OF_LIBRARIES = ("", *select("library", "server"))
 
 
 def unknown_options(blocks: Sequence[Block], evidence: Evidence) -> Iterator[Mark]:

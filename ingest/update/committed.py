@@ -14,7 +14,7 @@ from trainmedic.kb.data_files import Texts, write_texts
 from trainmedic.kb.error_messages import packages
 from trainmedic.kb.error_messages.index import REST, REST_BLOCK, SAID, shipped_tables
 from trainmedic.kb.error_messages.tables import BETWEEN
-from trainmedic.kb.frameworks.book import Entry, book_of, text_of
+from trainmedic.kb.frameworks.book import Book, Entry, book_of, text_of
 from trainmedic.kb.frameworks.tables import HELP, OPTIONS, Table
 from trainmedic.kb.sources.changes import OptionChanges
 from trainmedic.kb.sources.help import help_texts
@@ -32,6 +32,13 @@ _COMPACT = {"pins", "renames"}
 
 Read = Mapping[str, Entry]
 """The options that a release declares, as far as its source tells."""
+
+
+def begun(framework: str, release: str, options: Read) -> str:
+    """The text of a catalogue with one release."""
+    book = Book(framework=framework)
+    book.add(release, options)
+    return text_of(book)
 
 
 def with_options(text: str, known: tuple[str, Read], releases: Sequence[tuple[str, Read]]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.entries import owners
-from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.frameworks.profiles import BASE, profiles
 from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.pages.page import KNOWLEDGE
 from trainmedic.kb.versions import permits
@@ -64,7 +64,7 @@ def quotes_of(path: Path) -> Iterator[Quote]:
     text = _EXAMPLES.split(path.read_text(encoding="utf-8"))[0]
     own = _listed(text, "frameworks?") or (path.parent.name,)
     affected = dict(re.findall(r'"?([\w-]+)"?: "([<>=!~][^"]*)"', text.partition("\n---")[0]))
-    known = tuple(name for name in (*own, "transformers") if name in catalogue.frameworks())
+    known = tuple(name for name in (*own, BASE) if name in catalogue.frameworks())
     for number, line in enumerate(text.split("\n"), start=1):
         # A note on a source, whose address names its release; a symptom in the words of users.
         if "url:" in line or line.lstrip().startswith('- "'):

@@ -32,7 +32,7 @@ class Step:
 
 def catalogues(package: str) -> tuple[str, ...]:
     """The frameworks whose options are read from a package."""
-    return tuple(name for name in FRAMEWORKS if home(name) == package and table(name) is not None)
+    return tuple(name for name in FRAMEWORKS if home(name) == package)
 
 
 def home(framework: str) -> str:
@@ -56,10 +56,11 @@ def chosen(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def newest_read(package: str) -> str:
-    """The newest release of which everything that is committed knows."""
+    """The newest release of which everything that is committed knows; else the one that a catalogue begins with."""
     found = [known.versions[-1] for name in catalogues(package) if (known := table(name)) is not None]
     found.extend(indexed(package)[-1:])
-    return min(found, key=version_key)
+    begins = (profiles()[name].begins for name in catalogues(package))
+    return min(found, key=version_key) if found else next(filter(None, begins), "")
 
 
 def indexed(package: str) -> Sequence[str]:
@@ -81,7 +82,7 @@ class Published:
     def step(self, package: str, since: str = "") -> Step:
         """What came since the newest release read, or since a day. Raises `NotFound` if its releases are not known."""
         releases = self.releases(package)
-        read = newest_read(package)
+        read = newest_read(package) or releases[0].version
         before = next((each for each in releases if each.version == read), Release(version=read))
         if since:
             before = next((each for each in reversed(releases) if (each.released or since) < since), before)

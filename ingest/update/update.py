@@ -79,7 +79,7 @@ def _updated(published: Published, package: str, since: str, write: bool) -> Upd
 
 
 class _Catalogued:
-    """The catalogues of a package with its new releases; the first tree is one that they have."""
+    """The catalogues of a package with its new releases; the first tree is one that they have, or begin with."""
 
     def __init__(self, published: Published, package: str, trees: Sequence[SourceTree]) -> None:
         self.published = published
@@ -88,10 +88,9 @@ class _Catalogued:
         self.texts = {name: self._text(name) for name in catalogues(package)}
 
     def _text(self, framework: str) -> str:
-        known = table(framework)
-        assert known is not None
         read = [(tree.version, extract(framework, self.whole(framework, tree))) for tree in self.trees]
-        return committed.with_options(known.text, read[0], read[1:])
+        known = table(framework)
+        return committed.with_options(known.text if known else committed.begun(framework, *read[0]), read[0], read[1:])
 
     def whole(self, framework: str, tree: SourceTree) -> SourceTree:
         """A release with the one of the package that it builds on: the newest when it was published."""
@@ -104,7 +103,7 @@ class _Catalogued:
         return joined(tree, self.published.tree(other, (fitting or [releases[0].version])[-1]))
 
     def write(self) -> None:
-        days = {tree.version: tree.released for tree in self.trees[1:] if tree.released}
+        days = {tree.version: tree.released for tree in self.trees if tree.released}
         wanted = {name for by_release in side("pins").values() for each in by_release.values() for name in each}
         for framework, text in self.texts.items():
             committed.write_options(framework, text, self.trees[-1])

@@ -8,7 +8,7 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, Region
 
 _FILE = regex(
-    r"(?:(?:llamafactory-cli|lmf)(?:[ \t]|\\\n){1,8}(?:train|export|chat|webchat|api|eval)|src/train\.py)"
+    r"(?:\b(?:train|export|chat|webchat|api|eval)|src/train\.py)"
     r"(?:[ \t]|\\\n){1,40}(?P<file>[\w./~$\{\}-]{1,300}\.(?:ya?ml|json))(?=[ \t\n\\]|$)"
 )
 _SHOWN = 3

@@ -25,6 +25,7 @@ from trainmedic.kb.checks.log_series import (
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.engine.values import is_number
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.evidence import Row
 from trainmedic.kb.parse.logs.metrics import is_rl, median, rounded_zero
 
@@ -37,6 +38,8 @@ MEMORY_MAXIMA = ("memory(GiB)", "perf/max_memory_reserved_gb", "perf/max_memory_
 RANDOM_AT_START = ("train_from_scratch", "freeze_language_model", "train_mm_proj_only", "freeze_llm")
 """Options of runs that start at guessing level: a model from scratch, a projector on a frozen language model."""
 _UNTRAINED_LOSS = {"dpo": math.log(2), "reward": math.log(2), "kto": 0.5}
+_SUMMED = tuple((each.package, each.loss_summed) for each in profiles().values() if each.loss_summed)
+"""Packages and releases that log the sum over the accumulated steps."""
 _PREFERENCE = ("dpo", "orpo", "cpo", "simpo", "ipo", "reward")
 
 
@@ -144,7 +147,7 @@ def _may_be_multiplied(facts: Facts) -> bool:
     steps = facts.name("gradient_accumulation").value
     if is_number(steps) and steps <= 1:
         return False
-    if facts.version("transformers", ">=4.48.1").value is True or facts.version("transformers", "<4.46").value is True:
+    if any(facts.version(name, releases).value is False for name, releases in _SUMMED):
         return False
     evaluated = values(evaluations(facts))
     return not evaluated or evaluated[0] < 0.7 * LN_VOCABULARY[0]

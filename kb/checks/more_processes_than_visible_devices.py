@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, NOT_SHOWN, Outcome, fires
+from trainmedic.kb.frameworks.profiles import LAUNCHERS
 from trainmedic.kb.model.run import Option, Unresolved
 
+_CHOOSING = ("ray", "srun", *(name for name, launcher in LAUNCHERS.items() if launcher.sets_devices))
 _MACHINES = ("num_machines", "nnodes", "NNODES")
 _PROCESSES = ("num_processes", "nproc_per_node", "nproc-per-node", "NPROC_PER_NODE")
 
@@ -17,7 +19,7 @@ def check(facts: Facts) -> Outcome:
     """
     visible = _visible(facts)
     machines = facts.name("num_nodes")
-    if visible is None or any(region.launcher in ("deepspeed", "ray", "srun") for region in facts.run.regions):
+    if visible is None or any(region.launcher in _CHOOSING for region in facts.run.regions):
         return CLEAR
     if (isinstance(machines.value, int) and machines.value > 1) or facts.options("gpu_ids"):
         return CLEAR

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 
 from trainmedic.kb.checks.option_offences import Hint, Offence, hint, moved, report, successor
 from trainmedic.kb.checks.option_readers import judged
 from trainmedic.kb.checks.option_values import lacks_value, not_a_choice, takes_no_value, wrong_type
 from trainmedic.kb.checks.option_verdicts import ELSEWHERE, GONE, KNOWN, LATER, RETIRED, UNKNOWN, Reader, Verdict
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.frameworks.profiles import profiles
-from trainmedic.kb.model.run import Option
+from trainmedic.kb.engine.outcome import CLEAR, Change, Outcome
+from trainmedic.kb.frameworks.profiles import BASE, profiles
+from trainmedic.kb.frameworks.tables import Table, table
+from trainmedic.kb.model.report import Safety
+from trainmedic.kb.model.run import Option, Origin
 from trainmedic.kb.suggest import is_slip
 
 MAX_OWNERS = 4
+_STAYING = ("gradient_checkpointing", "gradient_checkpointing_kwargs", "overwrite_output_dir")
+"""Marked as old by a second name or a help text, and still in use: transformers' first two, LLaMA-Factory's last."""
+_VERBS = ("export", "chat", "api", "webchat")
+_PARSED = frozenset({"ModelArguments", "DataArguments", "FinetuningArguments", "GeneratingArguments"})
+_FILES = (Origin.YAML, Origin.FLAG, Origin.HYDRA)
 
 # --- names of another release -----------------------------------------------------------------------------------------
 
@@ -34,7 +42,10 @@ def removed(facts: Facts) -> Outcome:
 
 def renamed(facts: Facts) -> Outcome:
     gone = _of_other_release(facts, (GONE,), strict=True)
-    return _report_moved([item for item in gone if successor(item[1], item[2].name) is not None], facts)
+    named = [(item, new) for item in gone if (new := successor(item[1], item[2].name)) is not None]
+    outcome = _report_moved([item for item, _ in named], facts)
+    change = Change(safety=Safety.UNSAFE, rename=tuple((option, new) for (option, _, _), new in named))
+    return replace(outcome, changes=(change,)) if named else outcome
 
 
 def gone_in_newer_release(facts: Facts) -> Outcome:
@@ -55,6 +66,27 @@ def _report_moved(options: Sequence[tuple[Option, Reader, Verdict]], facts: Fact
     return report([Offence(option, *moved(reader, verdict)) for option, reader, verdict in options], facts, packages)
 
 
+def deprecated(facts: Facts) -> Outcome:
+    """Fires only with a known version, as names are announced at one release and dropped at a later one."""
+    offences, packages = [], []
+    for option, reader, verdict in judged(facts):
+        info = verdict.info
+        if info is None or verdict.kind != KNOWN or not info.deprecated or verdict.name in _STAYING:
+            continue
+        own = info.framework == reader.catalogue
+        if (reader.exact if own else reader.inherits) is None:
+            continue
+        now = successor(reader, verdict.name)
+        last = f"gone after {info.last}" if info.last is not None else ""
+        en = "; ".join(part for part in (f"use {now}" if now else "", last) if part)
+        zh = "；".join(
+            part for part in (f"改用 {now}" if now else "", f"{info.last} 之后已删除" if last else "") if part
+        )
+        offences.append(Offence(option, en, zh))
+        packages += [reader.catalogue, info.framework]
+    return report(offences, facts, packages)
+
+
 # --- names that no release has ----------------------------------------------------------------------------------------
 
 
@@ -64,7 +96,7 @@ def ignored(facts: Facts) -> Outcome:
         [
             Offence(option, "", "")
             for option, reader, meant in _unknown(facts, strict=False)
-            if meant.why == "none" and reader.catalogue != "deepspeed" and reader.how != "tree"
+            if meant.why == "none" and reader.how not in ("json", "tree")
         ],
         facts,
     )
@@ -76,7 +108,7 @@ def misspelt_ignored(facts: Facts) -> Outcome:
         [
             Offence(option, meant.en, meant.zh)
             for option, reader, meant in _unknown(facts, strict=False)
-            if meant.why == "spelling" and meant.name and (reader.catalogue != "deepspeed" or "." not in meant.name)
+            if meant.why == "spelling" and meant.name and (reader.how != "json" or "." not in meant.name)
             if reader.how != "tree" or _beside(option.key, meant.name)
         ],
         facts,
@@ -93,9 +125,10 @@ def _beside(name: str, meant: str) -> bool:
 def zero_option_outside_section(facts: Facts) -> Outcome:
     offences = []
     for option, reader, verdict in judged(facts):
-        if reader.catalogue == "deepspeed" and verdict.kind == UNKNOWN and "." not in verdict.name:
+        sections = profiles()[reader.catalogue].nested if reader.how == "json" else ()
+        if sections and verdict.kind == UNKNOWN and "." not in verdict.name:
             place = hint(reader, verdict.name).name
-            if place == f"zero_optimization.{verdict.name}":
+            if place in [f"{section}.{verdict.name}" for section in sections]:
                 offences.append(Offence(option, f"belongs into {place}", f"应写成 {place}"))
     return report(offences, facts)
 
@@ -145,6 +178,32 @@ def _foreign(facts: Facts, *, strict: bool) -> Outcome:
     return report([Offence(option, h.en, h.zh) for option, _, h in unknown_options if h.why == "foreign"], facts)
 
 
+def training_outside_training(facts: Facts) -> Outcome:
+    """Fires on names that only the training arguments have, unless extra names are allowed."""
+    entry = next((r.entry.value for r in facts.run.regions if r.entry is not None), "")
+    framework = facts.run.framework
+    own, base = table(framework.value) if framework is not None else None, table(BASE)
+    if own is None or base is None or entry.partition(" ")[2] not in _VERBS:
+        return CLEAR
+    if any("ALLOW_EXTRA_ARGS" in source.text for source in facts.evidence.sources):
+        return CLEAR
+    offences = [
+        Offence(option, "", "")
+        for option in facts.run.options
+        if option.origin in _FILES and not option.scope and _of_training(option.key, own, base)
+    ]
+    return report(offences, facts)
+
+
+def _of_training(key: str, own: Table, base: Table) -> bool:
+    """Whether a name belongs to the training arguments and never to what these commands parse."""
+    line = own.line(key)
+    if line is None:
+        return key in base.names
+    owners = {owner for _, _, info in line["runs"] for owner in own.owner_sets[info["in"]]}
+    return not owners & _PARSED and "TrainingArguments" in owners
+
+
 # --- values and spellings ---------------------------------------------------------------------------------------------
 
 
@@ -152,7 +211,7 @@ def abbreviated(facts: Facts) -> Outcome:
     def problem(option: Option, reader: Reader, verdict: Verdict) -> tuple[str, str] | None:
         if verdict.kind != KNOWN or verdict.info is None or not verdict.info.abbreviated or reader.how != "argparse":
             return None
-        if reader.catalogue == "sglang":  # its own documentation writes --tp and --dp
+        if profiles()[reader.catalogue].abbreviated:
             return None
         return f"read as {verdict.name}", f"会被读成 {verdict.name}"
 

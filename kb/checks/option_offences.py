@@ -12,7 +12,7 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
 from trainmedic.kb.frameworks.canonical import keys_of, name_of
 from trainmedic.kb.frameworks.catalogue import exists, frameworks, keys, renamed, versions
-from trainmedic.kb.frameworks.profiles import INHERITS, profiles, title
+from trainmedic.kb.frameworks.profiles import BASE, INHERITS, profiles, title
 from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.frameworks.tables import Table, of_tables, table
 from trainmedic.kb.model.run import Option, Origin
@@ -26,7 +26,7 @@ _USUAL = {
 }  # fmt: skip
 """Names that no framework has but many people write, and the setting they mean."""
 _PLAIN = ("", "not", "llamafactory_attention", "flash_switch", "bf16_switch")
-_OTHERS = tuple(dict.fromkeys(("transformers", *frameworks())))
+_OTHERS = tuple(dict.fromkeys((BASE, *frameworks())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def _here(reader: Reader, name: str, release: str | None) -> bool:
     info = known.info(name, known.nearest(release)) if known.alive(name, release) else None
     if info is not None:
         return not reader.owners or bool(set(reader.owners) & set(known.owner_sets[info["in"]]))
-    return reader.catalogue in INHERITS and exists("transformers", name, reader.inherits) is not False
+    return reader.catalogue in INHERITS and exists(BASE, name, reader.inherits) is not False
 
 
 @of_tables
@@ -149,7 +149,7 @@ def hint(reader: Reader, name: str) -> Hint:
         known = table(other)
         if other == reader.catalogue or known is None or name not in known.names:
             continue
-        if other == "transformers" and reader.catalogue in INHERITS:
+        if other == BASE and reader.catalogue in INHERITS:
             continue
         setting = name_of(other, name)
         here = _spelled(reader, setting) if setting is not None else None
@@ -183,7 +183,8 @@ def _owned(reader: Reader, known: Table, info: Mapping[str, Any]) -> bool:
 def _nearest(reader: Reader, name: str) -> str | None:
     """The nearest name of the reader; in a tree, the nearest one beside it."""
     names: Iterable[str] = _names(reader.catalogue, reader.exact, reader.owners)
-    if reader.catalogue == "deepspeed" or profiles()[reader.catalogue].tree:
+    profile = profiles()[reader.catalogue]
+    if profile.tree or (reader.how == "json" and profile.nested):
         branch, _, leaf = name.rpartition(".")
         beside = [candidate.rpartition(".")[2] for candidate in names if candidate.rpartition(".")[0] == branch]
         beside += [candidate.partition(".")[0] for candidate in names] if not branch else []
@@ -213,8 +214,4 @@ def _names(catalogue: str, version: str | None, owners: tuple[str, ...]) -> tupl
         is not None
         and (not owners or set(owners) & set(known.owner_sets[info["in"]]))
     ]
-    return (
-        (*own_names, *keys("transformers", "4.57.1" if version else None))
-        if catalogue in INHERITS
-        else tuple(own_names)
-    )
+    return (*own_names, *keys(BASE, "4.57.1" if version else None)) if catalogue in INHERITS else tuple(own_names)

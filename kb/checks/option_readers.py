@@ -12,7 +12,7 @@ from functools import cache, cached_property, lru_cache
 
 from trainmedic.kb.checks.option_verdicts import Reader, Verdict, judge
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.frameworks.profiles import INHERITS, EngineArguments, ReaderSpec, profiles
+from trainmedic.kb.frameworks.profiles import BASE, BESIDE, INHERITS, EngineArguments, ReaderSpec, profiles
 from trainmedic.kb.frameworks.tables import table
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, VersionFact
@@ -20,15 +20,17 @@ from trainmedic.kb.model.run import Option, Origin, VersionFact
 MOST_OPTIONS = 1_000
 """Nobody writes more by hand; a near name for each of ten thousand would take seconds."""
 _IMPORT = regex(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)", re.MULTILINE)
-_FREE = frozenset({"config", "accelerate_config", "deepspeed", "env", "ENV", "plugins", "local_rank", "local-rank"})
+_FREE = frozenset({"config", "accelerate_config", *BESIDE, "env", "ENV", "plugins", "local_rank", "local-rank"})
 """Names that the readers take out themselves before they look at the rest."""
 _PLACES = {
     Origin.FLAG: "command",
     Origin.HYDRA: "overrides",
     Origin.YAML: "file",
     Origin.JSON: "file",
+    Origin.TOML: "file",
     Origin.PYTHON: "call",
 }
+_PATCHING = tuple(profile.modules[0] for profile in profiles().values() if profile.patches)
 _pattern = cache(re.compile)
 
 
@@ -144,8 +146,8 @@ class _Readers:
     @cached_property
     def _heads(self) -> frozenset[str]:
         """The top-level names of the run's files."""
-        files = (Origin.YAML, Origin.JSON)
-        return frozenset(option.key.partition(".")[0] for option in self.run.options if option.origin in files)
+        options = (option for option in self.run.options if _PLACES.get(option.origin) == "file")
+        return frozenset(option.key.partition(".")[0] for option in options)
 
     def _made_of(self, scope: str, catalogue: str, spec: ReaderSpec) -> Reader:
         owners = spec.owners
@@ -158,7 +160,7 @@ class _Readers:
 
     def _reader(self, catalogue: str, how: str, owners: tuple[str, ...] = (), strict: bool = True) -> Reader:
         low, high = _bounds(self.facts.evidence.versions.get(catalogue))
-        pinned = self.facts.evidence.versions.get("transformers") if catalogue in INHERITS else None
+        pinned = self.facts.evidence.versions.get(BASE) if catalogue in INHERITS else None
         return _interned(catalogue, low, high, owners, strict, pinned.exact if pinned is not None else None, how)
 
 
@@ -185,12 +187,12 @@ def _interned(
 
 
 def own_class(facts: Facts, scope: str, libraries: tuple[str, ...]) -> bool:
-    """Whether a class may be another than the library's: unsloth patches them, and names are used by others as well."""
+    """Whether a class may be another than the library's: packages patch them, and names are used by others as well."""
     for source in facts.evidence.sources:
         text = source.text
         if scope not in text:
             continue
-        if "unsloth" in text or f"class {scope}" in text:
+        if any(name in text for name in _PATCHING) or f"class {scope}" in text:
             return True
         if f".{scope}(" in text and not any(f"{library}.{scope}(" in text for library in libraries):
             return True

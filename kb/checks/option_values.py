@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from trainmedic.kb.checks.option_verdicts import KNOWN, RETIRED, Reader, Verdict
 from trainmedic.kb.frameworks.catalogue import OptionInfo
-from trainmedic.kb.frameworks.profiles import INHERITS
+from trainmedic.kb.frameworks.profiles import BASE, INHERITS, profiles
 from trainmedic.kb.frameworks.tables import of_tables, table
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
@@ -18,12 +18,6 @@ from trainmedic.kb.versions import version_key
 _OPTIONAL = regex(r"^Optional\[(.*)\]$|^(.*?) \| None$")
 _WORDS = frozenset(["yes", "true", "t", "y", "1", "no", "false", "f", "n", "0"])
 _PYDANTIC_WORDS = _WORDS | {"on", "off"}
-_ENUMS = frozenset(
-    {"eval_strategy", "evaluation_strategy", "logging_strategy", "save_strategy", "lr_scheduler_type", "optim"}
-)
-"""Closed lists that TrainingArguments checks itself, however the value arrives."""
-_FACTORY = frozenset({"stage", "finetuning_type"})
-"""Closed lists that LLaMA-Factory checks itself where a file brings the value."""
 _PLACEHOLDER = regex(r"[$<>{}]|^\.\.\.$|^x+$|^X+$|your", re.IGNORECASE)
 _LITERAL = regex(r"^Literal\[[^\[\]]*\](?: \| None)?$")
 
@@ -114,10 +108,11 @@ def wrong_type(option: Option, reader: Reader, verdict: Verdict) -> tuple[str, s
 
 
 def _takes_none(option: Option, reader: Reader) -> bool:
-    """Whether ``none`` may stand for nothing: TRL's own parser takes it from 1.6.0 on for options that may be unset."""
-    if reader.catalogue != "trl" or (option.raw or "").lower() not in ("none", "null"):
+    """Whether ``none`` may stand for nothing."""
+    since = profiles()[reader.catalogue].none_since
+    if not since or (option.raw or "").lower() not in ("none", "null"):
         return False
-    return reader.exact is None or version_key(reader.exact) >= version_key("1.6.0")
+    return reader.exact is None or version_key(reader.exact) >= version_key(since)
 
 
 def _refuses(wanted: str, raw: str) -> bool:
@@ -169,17 +164,17 @@ def not_a_choice(option: Option, reader: Reader, verdict: Verdict) -> tuple[str,
 
 
 def _checks(reader: Reader, info: OptionInfo) -> bool:
-    if info.framework == "transformers":
-        return (info.key in _ENUMS and reader.exact is not None) or (reader.how == "argparse" and info.key in _ENUMS)
+    """Whether it refuses another word: argparse does, a schema what it declares so, and code what its profile says."""
+    checked = info.key in profiles()[info.framework].checked
+    if info.framework == BASE:
+        return checked and (reader.exact is not None or reader.how == "argparse")
     match reader.how:
         case "argparse":
             return reader.exact is not None or info.last is None
-        case "dict":
-            return info.key in _FACTORY
-        case "call":
-            return (info.framework, info.key) == ("peft", "task_type")
+        case "dict" | "call":
+            return checked
         case "pydantic":
-            return bool(_LITERAL.match(info.type or "")) or info.key == "rl"
+            return checked or bool(_LITERAL.match(info.type or ""))
         case _:
             return False
 
@@ -197,7 +192,7 @@ def lacks_value(option: Option, reader: Reader, verdict: Verdict) -> bool:
         return False
     if option.origin is not Origin.FLAG or option.value is not True:
         return False
-    base = table("transformers")
+    base = table(BASE)
     if reader.exact is None and info.framework in INHERITS and base is not None and info.key in base.names:
         return False  # older releases inherited it, with another type perhaps
     types = [str(declared) for declared in _declared(reader, info, "type")]

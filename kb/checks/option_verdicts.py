@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from trainmedic.kb.frameworks.catalogue import OptionInfo, commands, exists, inherited_from
 from trainmedic.kb.frameworks.catalogue import option as find_option
-from trainmedic.kb.frameworks.profiles import INHERITS, profiles
+from trainmedic.kb.frameworks.profiles import BASE, INHERITS, profiles
 from trainmedic.kb.frameworks.tables import Table, of_tables, table
 from trainmedic.kb.versions import permits, version_key
 
@@ -142,7 +142,7 @@ def _owns(catalogue: Table, name: str, version: str, owners: tuple[str, ...]) ->
 
 def _of_transformers(reader: Reader, name: str) -> bool:
     """Whether the name may come from TrainingArguments, which many classes extend."""
-    known = table("transformers")
+    known = table(BASE)
     return reader.catalogue in INHERITS and known is not None and name in known.names
 
 
@@ -155,7 +155,7 @@ def _absent(reader: Reader, catalogue: Table, name: str) -> Verdict:
     """A name that the release does not have: it went, it comes later, or it never was."""
     framework = reader.catalogue
     spelled = name.replace("-", "_") if profiles()[framework].dashes else name
-    for known in (catalogue, table("transformers") if framework in INHERITS else None):
+    for known in (catalogue, table(BASE) if framework in INHERITS else None):
         line = known.line(spelled) if known is not None else None
         if known is None or line is None:
             continue

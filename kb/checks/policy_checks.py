@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from trainmedic.kb.checks.log_series import Point, configured, each_log, ends, logs, points, values
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.evidence import Row
 from trainmedic.kb.parse.logs.metrics import median, rounded_zero
 
@@ -133,7 +134,8 @@ def kl_stays_negative(facts: Facts, rows: list[Row]) -> Outcome | None:
 
 def entropy_is_used_up(facts: Facts) -> Outcome:
     """Fires if a tenth of the entropy is left, and the reward of the last third is within 2 % of the middle's."""
-    if facts.version("verl", "==0.4.0").value is True:  # logs a wrong entropy
+    wrong = ((each.package, each.wrong_metrics.get("entropy")) for each in profiles().values())
+    if any(releases and facts.version(package, releases).value is True for package, releases in wrong):
         return NOT_SHOWN
     for rows in logs(facts):
         entropies, rewards = points(rows, "entropy"), points(rows, "reward")

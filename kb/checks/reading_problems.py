@@ -1,15 +1,13 @@
-"""Checks of rules about problems that the readers found in pasted shell commands and DeepSpeed files."""
+"""Checks of rules about problems that the readers found in pasted shell commands."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
-from trainmedic.kb.frameworks.profiles import HF_TRAINERS
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.model.run import Region
 
 _OMITTED = ("...", "…")
 _CUTS = ("blank_after_backslash", "comment_in_command", "missing_backslash")
@@ -26,23 +24,6 @@ def command_cut_short(facts: Facts) -> Outcome:
     problems = [(problem, span) for problem, span in shell_problems(facts, _CUTS) if mark in problem.message]
     lost = dict.fromkeys(problem.message.partition(mark)[2] for problem, _ in problems)
     return fires(*(span for _, span in problems), lost="; ".join(lost)) if problems else CLEAR
-
-
-def duplicate_key(facts: Facts) -> Outcome:
-    for _, problem, span in _deepspeed_problems(facts, "duplicate_key"):
-        return fires(span, key=problem.message.split(" ", 1)[0])
-    return CLEAR
-
-
-def json_not_strict(facts: Facts) -> Outcome:
-    """Fires if a Hugging Face trainer gets the file: DeepSpeed's own reader is lenient."""
-    framework = facts.run.framework
-    if framework is None or framework.value not in HF_TRAINERS:
-        return CLEAR
-    for region, problem, _ in _deepspeed_problems(facts, "json_error"):
-        if "not strict JSON" in problem.message:
-            return fires(region.options[0].key_span)
-    return CLEAR
 
 
 def shell_problems(facts: Facts, codes: Collection[str]) -> list[tuple[Problem, Span]]:
@@ -74,16 +55,3 @@ def _is_omission(span: Span, facts: Facts) -> bool:
             last = next((line.strip(" \t\\#") for line in reversed(before) if line.strip(" \t\\#")), "")
             return last.endswith(_OMITTED)
     return False
-
-
-def _deepspeed_problems(facts: Facts, code: str) -> Iterator[tuple[Region, Problem, Span]]:
-    """Problems of one code in DeepSpeed files that were read whole."""
-    for region in facts.run.regions:
-        if region.kind != "json" or region.partial or not region.options or region.options[0].scope != "deepspeed":
-            continue
-        for problem in facts.evidence.receipt.problems:
-            span = problem.span
-            if problem.code != code or span is None or span.attachment != region.source:
-                continue
-            if region.start_line <= span.line <= region.end_line:
-                yield region, problem, span

@@ -13,6 +13,7 @@ from trainmedic.kb.checks.option_readers import own_class
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome
 from trainmedic.kb.engine.values import UNKNOWN
+from trainmedic.kb.frameworks.profiles import BASE, SCRIPTED
 from trainmedic.kb.frameworks.tables import of_tables, table
 from trainmedic.kb.model.run import Option
 
@@ -20,7 +21,7 @@ _CONFIGS = {
     "DPOTrainer": "DPOConfig", "SFTTrainer": "SFTConfig", "KTOTrainer": "KTOConfig", "RewardTrainer": "RewardConfig",
     "GRPOTrainer": "GRPOConfig",
 }  # fmt: skip
-_LIBRARIES = ("trl", "transformers", "peft")
+_TRL = SCRIPTED[0]
 _TAKES = frozenset((
     "model", "ref_model", "args", "data_collator", "train_dataset", "eval_dataset", "processing_class", "model_init",
     "compute_metrics", "compute_loss_func", "callbacks", "optimizers", "optimizer_cls_and_kwargs", "peft_config",
@@ -35,10 +36,10 @@ def check(facts: Facts) -> Outcome:
     moved = [option for option in options if option.key != "tokenizer" and _field(option)]
     renamed = [option for option in options if option.key == "tokenizer"]
     scopes = {option.scope for option in options}
-    if not (moved or renamed) or any(own_class(facts, scope, _LIBRARIES) for scope in scopes):
+    if not (moved or renamed) or any(own_class(facts, scope, SCRIPTED) for scope in scopes):
         return CLEAR
-    version = facts.evidence.versions.get("trl")
-    since = facts.version("trl", ">=0.13.0" if moved else ">=0.16.0")
+    version = facts.evidence.versions.get(_TRL)
+    since = facts.version(_TRL, ">=0.13.0" if moved else ">=0.16.0")
     if since.value is UNKNOWN or version is None or version.span is None:
         return Outcome(
             value=None,
@@ -54,16 +55,16 @@ def check(facts: Facts) -> Outcome:
         if since.value
         else []
     )
-    if facts.version("trl", ">=0.16.0").value is True:
+    if facts.version(_TRL, ">=0.16.0").value is True:
         offences += [Offence(option, "now processing_class", "现在叫 processing_class") for option in renamed]
-    return report(offences, facts, ("trl",))
+    return report(offences, facts, (_TRL,))
 
 
 @of_tables
 @lru_cache(maxsize=1)
 def _fields() -> frozenset[str]:
     """Every name that one of the configurations, or TrainingArguments, ever had."""
-    trl, base = table("trl"), table("transformers")
+    trl, base = table(_TRL), table(BASE)
     names = set(base.names) if base is not None else set()
     for name in trl.names if trl is not None else ():
         line = trl.line(name) if trl is not None else None

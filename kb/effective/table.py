@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainmedic.kb.data_files import load_table
-from trainmedic.kb.effective.deepspeed import filled
+from trainmedic.kb.effective.filled import filled
 from trainmedic.kb.effective.model import Effective, Kind, Loss, Lost, Outcomes, Row
 from trainmedic.kb.effective.written import Written, known_as, place, written
 from trainmedic.kb.engine.facts import Facts
@@ -16,7 +16,7 @@ from trainmedic.kb.frameworks.batch import Known, batch
 from trainmedic.kb.frameworks.canonical import name_of
 from trainmedic.kb.frameworks.defaults import Declared, candidates, declared, fitting
 from trainmedic.kb.frameworks.entries import owners as owners_of
-from trainmedic.kb.frameworks.profiles import HF_TRAINERS, profiles
+from trainmedic.kb.frameworks.profiles import BASE, BESIDE, FOREIGN, HF_TRAINERS, profiles
 from trainmedic.kb.frameworks.settings import HF
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
@@ -25,7 +25,7 @@ from trainmedic.kb.model.run import Option, Origin, RunConfig, Setting, Unresolv
 Initialise = Callable[[Effective], Outcomes]
 """What the code of the classes makes of the values, which only their source tells."""
 _SIZES = ("world_size", "data_parallel", "accumulation", "global_batch")
-_BESIDE = {"deepspeed": "deepspeed", "peft": "LoraConfig"}
+_BESIDE = {name: profile.defaults_for for name, profile in profiles().items() if profile.defaults_for}
 """Parts with defaults of their own, and the scope of their options."""
 _REFERENCE = regex(r"^\$\{(?:oc\.select:)?([A-Za-z_][\w.]*)(?:,(.*))?\}$")
 _WHY = {
@@ -67,7 +67,7 @@ class _Work:
 
     @property
     def transformers(self) -> str | None:
-        fact = self.evidence.versions.get("transformers")
+        fact = self.evidence.versions.get(BASE)
         return fact.exact if fact is not None else None
 
     @property
@@ -160,7 +160,7 @@ class _Work:
                 self._put(replace(row, kind="computed", origin=f"computed by {where}; {row.origin}"))
 
     def add_derived(self) -> None:
-        """Sizes of the run, settings that follow from others, and what fills a DeepSpeed file."""
+        """Sizes of the run, settings that follow from others, and what fills a file beside."""
         sizes = batch(self.run.settings, self.framework, self.algorithm)
         for name in _SIZES:
             number: Known | None = getattr(sizes, name)
@@ -192,7 +192,7 @@ class _Work:
         precision = next(
             (row for name in ("fp16", "bf16") if (row := self._known("", name)) and row.value is True), None
         )
-        for part in ("accelerate", "launcher"):
+        for part in FOREIGN:
             mixed = self.rows.get((part, "mixed_precision"))
             if precision is not None and mixed is not None and mixed.value != precision.name:
                 del self.rows[part, "mixed_precision"]
@@ -201,7 +201,7 @@ class _Work:
     def _other(self, each: Mapping[str, Any]) -> Row | None:
         """The row that takes the effect of an option away, if it does."""
         if "beside" in each:
-            return self.rows.get(("deepspeed", each["beside"]))
+            return next((row for part in BESIDE if (row := self.rows.get((part, each["beside"])))), None)
         other = self._known("", each["when"])
         if other is None:
             return None

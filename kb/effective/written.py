@@ -12,9 +12,8 @@ from trainmedic.kb.effective.model import Loss, Lost
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.canonical import PARTS
-from trainmedic.kb.frameworks.derive import PEFT_CALLS
 from trainmedic.kb.frameworks.entries import is_class
-from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.frameworks.profiles import CALLS, profiles
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option, Value
 
@@ -55,8 +54,8 @@ def slot(option: Option, facts: Facts) -> tuple[str, str, Value]:
     framework = facts.run.framework.value if facts.run.framework is not None else ""
     if option.scope in PARTS:
         return option.scope, option.key, option.value
-    if option.scope in PEFT_CALLS:
-        return "peft", option.key, option.value
+    if option.scope in CALLS:
+        return CALLS[option.scope], option.key, option.value
     if option.scope and not is_class(framework, option.scope):
         return option.scope, option.key, option.value
     head, _, rest = option.key.partition(".")

@@ -203,7 +203,10 @@ def _with_versions(outcome: Outcome, versions: Mapping[str, str], facts: Facts) 
 def _finding(rule: Rule, outcome: Outcome, facts: Facts) -> Finding:
     fired = outcome.value is True
     needed = () if fired else _missing(rule, outcome, facts)
-    changes = (FixSpec(safety=each.safety, set=each.set, alternative=each.alternative) for each in outcome.changes)
+    changes = (
+        FixSpec(safety=each.safety, set=each.set, rename=each.rename, alternative=each.alternative)
+        for each in outcome.changes
+    )
     return Finding(
         rule_id=rule.id,
         title=rule.title,

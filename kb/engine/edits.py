@@ -86,7 +86,9 @@ def render(origin: Origin, key: str, raw: str | None, like: Option | None = None
         value = "True" if raw is None else raw
         positional = like is not None and like.span == like.value_span  # a call's first argument is no dict entry
         entry = like is not None and like.span.text[:1] in "'\"" and not positional
-        return None if "." in key else f'"{key}": {value}' if entry else f"{key}={value}"
+        call, _, inner = key.partition(".")
+        written = f'"{call}": ' if entry else f"{call}="
+        return None if "." in inner else written + (f'{{"{inner}": {value}}}' if inner else value)
     return None if origin is Origin.DUMP or "." in key else f"{key} = {value}"
 
 
@@ -130,6 +132,18 @@ def replace_option(document: Document, option: Option, key: str, raw: str | None
     """Write another option in the place of this one."""
     whole, text = document.range(option.span), render(option.origin, key, raw, option)
     return None if whole is None or text is None else document.edit(*whole, text)
+
+
+def rename(document: Document, option: Option, key: str) -> Edit | None:
+    """Another name for an option, which keeps its value. Not for a switch: the new one may want a value."""
+    whole = document.range(option.span)
+    (branch, _, old), (other, _, new) = option.key.rpartition("."), key.rpartition(".")
+    named = re.match(rf"([-+'\"]*(?:{re.escape(branch)}\.)?){re.escape(old)}(?![\w.-])", option.span.text)
+    kept = option.raw is not None and option.origin is not Origin.DUMP and branch == other and new.isidentifier()
+    if whole is None or named is None or not kept:
+        return None
+    start = whole[0] + named.end(1)
+    return document.edit(start, start + len(old), new)
 
 
 def remove(document: Document, options: Sequence[Option]) -> tuple[Edit, ...] | None:
@@ -258,6 +272,8 @@ def insert(document: Document, after: Option, key: str, raw: str | None) -> Edit
     if place is None or text is None:
         return None
     start, end = place
+    if after.origin is Origin.PYTHON and "." in key and re.search(rf"\b{key.partition('.')[0]}\b", document.text):
+        return None  # a second one would hide the first, or be refused
     first = document.line_of(start)
     head = document.text[document.starts[first - 1] : start]
     if after.origin in _SHELL:

@@ -20,6 +20,7 @@ from trainmedic.kb.engine.version_ranges import version_text, within
 from trainmedic.kb.frameworks.batch import batch
 from trainmedic.kb.frameworks.catalogue import pins
 from trainmedic.kb.frameworks.horizon import Horizon, Kind, horizons, packages_of
+from trainmedic.kb.frameworks.profiles import SETTINGS_OF_FILES
 from trainmedic.kb.hang.judge import judge, read
 from trainmedic.kb.hang.model import Dumps, Verdict
 from trainmedic.kb.hang.model import Kind as Hang
@@ -169,12 +170,13 @@ class Facts:
     def _absent(self, value: Value, seen: str, missing: str, scope: str | None = None) -> Fact:
         """The answer for what is not written: known only if a whole configuration was given.
 
-        A DeepSpeed file that is named but not pasted leaves all its keys unknown.
+        A file that is named by a setting but not pasted leaves all its keys unknown.
         """
+        naming = SETTINGS_OF_FILES.get(scope or "")
         unread = (
-            scope == "deepspeed"
+            naming is not None
             and not any(option.scope == scope for option in self.run.options)
-            and self.name("deepspeed").value is not None
+            and self.name(naming).value is not None
         )
         if unread or self.run.partial or not self.run.options:
             return _unknown(f"{seen} in what was given", missing)
@@ -418,9 +420,8 @@ class Facts:
         """Whether accelerator memory ran out at one of these `memory_places`; false if it did at another place only."""
         trace = self._out_of_memory(places)
         if trace is not None:
-            return Fact(
-                value=True, spans=(trace.span,), seen=f"out of memory in {trace.frames[-1]}", user_provided=True
-            )
+            seen = f"out of memory in {trace.frames[-1]}"
+            return Fact(value=True, spans=trace.places, seen=seen, user_provided=True)
         elsewhere = [place for place, _ in out_of_memory(self.evidence) if place]
         if elsewhere:
             return Fact(value=False, seen=f"out of memory in {', '.join(elsewhere)}")
@@ -519,7 +520,7 @@ def _unknown(seen: str, *missing: str) -> Fact:
 
 def _shown(trace: Traceback) -> Fact:
     seen = f"{trace.exception}: {trace.message[:80]}"
-    return Fact(value=True, spans=(trace.span,), seen=seen, user_provided=True)
+    return Fact(value=True, spans=trace.places, seen=seen, user_provided=True)
 
 
 def _places(span: Span | None) -> tuple[Span, ...]:

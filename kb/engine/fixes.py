@@ -6,21 +6,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from trainmedic.kb.engine.edits import Document, insert, remove, replace_option, replace_value, resolve
+from trainmedic.kb.engine.edits import Document, insert, remove, rename, replace_option, replace_value, resolve
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.rule import FixSpec
 from trainmedic.kb.engine.values import show, truth
 from trainmedic.kb.frameworks.canonical import Spelling, keys_of, name_of, spelling
 from trainmedic.kb.frameworks.catalogue import infer_versions, versions
 from trainmedic.kb.frameworks.entries import is_class
+from trainmedic.kb.frameworks.profiles import FOREIGN, select
 from trainmedic.kb.frameworks.spelling import column_of
 from trainmedic.kb.model.place import Source
 from trainmedic.kb.model.report import Edit, Fix, Safety, Text
 from trainmedic.kb.model.run import CAST, Option, Origin, Scalar
 
 _HOLDERS = (Origin.FLAG, Origin.HYDRA, Origin.YAML, Origin.JSON, Origin.PYTHON, Origin.TOML, Origin.INI)
-_FOREIGN_SCOPES = ("launcher", "env", "deepspeed", "accelerate")
-_LIBRARIES = ("peft", "transformers", "deepspeed", "accelerate")
+_LIBRARIES = select("library")
 _FOREIGN_CLASSES = ("LoraConfig", "PeftConfig", "BitsAndBytesConfig", "GenerationConfig", "get_peft_model")
 
 
@@ -35,6 +35,8 @@ def fixes(specs: Iterable[FixSpec], facts: Facts, values: Mapping[str, str] | No
             plan.unset(name)
         for name, value in spec.set.items():
             plan.set(name, value)
+        for option, name in spec.rename:
+            plan.rename(option, name)
         edits = plan.edits() if spec.safety is not Safety.DISPLAY else ()
         text = spec.text.render(facts, values) if spec.text is not None else _described(spec, plan)
         fix = Fix(text=text, safety=spec.safety, edits=edits, alternative=spec.alternative, repairs=spec.repairs)
@@ -64,6 +66,8 @@ def _is_installed(spec: FixSpec, facts: Facts) -> bool:
 def _described(spec: FixSpec, plan: _Plan) -> Text:
     en = [f"Remove `{key}`." for key in plan.removed] + [f"Set `{key}`." for key in plan.written]
     zh = [f"去掉 `{key}`。" for key in plan.removed] + [f"设置 `{key}`。" for key in plan.written]
+    en += [f"Write `{new}` for `{old}`." for old, new in plan.renamed.items()]
+    zh += [f"把 `{old}` 改名为 `{new}`。" for old, new in plan.renamed.items()]
     if spec.upgrade:
         en.append(f"Install `{spec.upgrade}`.")
         zh.append(f"安装 `{spec.upgrade}`。")
@@ -87,6 +91,7 @@ class _Plan:
         self.possible = True
         self.removed: list[str] = []
         self.written: list[str] = []
+        self.renamed: dict[str, str] = {}
 
     def unset(self, name: str) -> None:
         """Remove a canonical setting, or an option by its own name."""
@@ -114,6 +119,11 @@ class _Plan:
         drops += [option] if option is not None else []  # leaving it out says the value
         self.removed += [_as_written(dropped) for dropped in drops] or [f"{name}: {show(value)}"]
         self._take(drops)
+
+    def rename(self, option: Option, name: str) -> None:
+        """Give an option another name and leave its value."""
+        self.renamed[_as_written(option)] = f"--{name}" if option.origin is Origin.FLAG else name
+        self._change(rename(self._document(option.span.attachment), option, name))
 
     def _write(self, option: Option | None, holder: Option | None, key: str, raw: str | None) -> None:
         """Write ``key`` over ``option``; without one behind ``holder``, and without that nowhere."""
@@ -206,7 +216,7 @@ class _Plan:
             option
             for option in self.run.options
             if option.origin in _HOLDERS
-            and option.scope not in (*_FOREIGN_SCOPES, CAST)
+            and option.scope not in (*FOREIGN, CAST)
             and option.scope not in _FOREIGN_CLASSES
             and not option.scope.endswith("from_pretrained")
             and (option.origin not in (Origin.YAML, Origin.JSON) or "." not in option.key)
@@ -228,7 +238,7 @@ def _release(facts: Facts, framework: str | None) -> str | None:
     known = facts.evidence.versions.get(framework)
     if known is not None and (known.exact or known.high or known.low):
         return known.exact or known.high or known.low
-    keys = [option.key for option in facts.run.options if option.scope not in _FOREIGN_SCOPES]
+    keys = [option.key for option in facts.run.options if option.scope not in FOREIGN]
     low, high, _ = infer_versions(framework, keys)
     newest = versions(framework)[-1:]
     return high or low or (newest[0] if newest else None)

@@ -9,15 +9,19 @@ from types import MappingProxyType
 from trainmedic.kb.engine.values import show
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Safety, Term
-from trainmedic.kb.model.run import Scalar
+from trainmedic.kb.model.run import Option, Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Settings to write that a rule module worked out; ``alternative`` as in `kb.model.report.Fix`."""
+    """What a rule module worked out: settings to write, options to give another name.
 
-    set: Mapping[str, Scalar]
+    ``alternative`` as in `kb.model.report.Fix`.
+    """
+
     safety: Safety
+    set: Mapping[str, Scalar] = field(default_factory=lambda: MappingProxyType({}))
+    rename: tuple[tuple[Option, str], ...] = ()
     alternative: bool = False
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from trainmedic.kb.engine.facts import BATCH, RECOGNISED, Facts
 from trainmedic.kb.engine.log_text import inner_words
 from trainmedic.kb.engine.values import UNKNOWN, Key
+from trainmedic.kb.frameworks.profiles import SETTINGS_OF_FILES
 from trainmedic.kb.model.evidence import Evidence, Row
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option, Origin, Region, RunConfig
@@ -24,12 +25,12 @@ from trainmedic.kb.model.run import Option, Origin, Region, RunConfig
 class Shape(NamedTuple):
     """What decides whether something absent is known to be absent.
 
-    ``whole``: a whole configuration was given; ``deepspeed``: with its DeepSpeed file, if it names one. ``rows``: rows
+    ``whole``: a whole configuration was given; ``beside``: with the files that its settings name. ``rows``: rows
     of metrics; ``log``: anything that a run printed.
     """
 
     whole: bool
-    deepspeed: bool
+    beside: bool
     rows: bool
     log: bool
 
@@ -65,7 +66,8 @@ def marks_of(keys: Iterable[Key]) -> frozenset[str]:
 @cache
 def empty(shape: Shape) -> Facts:
     """The facts of evidence of this shape that says nothing."""
-    options = (*([_option("")] if shape.whole else []), *([_option("deepspeed")] if shape.deepspeed else []))
+    scopes = (*([""] if shape.whole else []), *(SETTINGS_OF_FILES if shape.beside else []))
+    options = tuple(map(_option, scopes))
     run = RunConfig(id="run", options=options, partial=not shape.whole)
     rows = (Row(step=None, metrics={}, span=_NOWHERE),) if shape.rows else ()
     regions = (Region(kind="log", source=None, start_line=1, end_line=1),) if shape.log else ()
@@ -80,10 +82,10 @@ def _option(scope: str) -> Option:
 
 def _shape(facts: Facts) -> Shape:
     run, evidence = facts.run, facts.evidence
-    scoped = any(option.scope == "deepspeed" for option in run.options)
+    scopes = {option.scope for option in run.options}
     return Shape(
         whole=bool(run.options) and not run.partial,
-        deepspeed=scoped or facts.name("deepspeed").value is None,
+        beside=all(name in scopes or facts.name(setting).value is None for name, setting in SETTINGS_OF_FILES.items()),
         rows=bool(evidence.rows),
         log=facts.has_log,
     )

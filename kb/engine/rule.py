@@ -14,7 +14,7 @@ from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.placeholders import Template
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.report import Reference, Safety, Severity, Text
-from trainmedic.kb.model.run import Scalar
+from trainmedic.kb.model.run import Option, Scalar
 
 Check: TypeAlias = Callable[[Facts], Outcome]
 
@@ -29,6 +29,7 @@ class FixSpec:
     safety: Safety
     set: Mapping[str, Scalar] = field(default_factory=lambda: MappingProxyType({}))
     unset: tuple[str, ...] = ()
+    rename: tuple[tuple[Option, str], ...] = ()
     upgrade: str | None = None
     text: Template | None = None
     when: Expression | None = None

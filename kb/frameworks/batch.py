@@ -51,6 +51,9 @@ def batch(settings: Mapping[str, Setting], framework: str | None, algorithm: str
         case "divided":
             whole = numbers.written("global_batch", "global batch size")
             accumulation = _micro_batches(numbers, whole, parallel)
+            if profile is not None and profile.one_step and numbers.is_unset("global_batch"):
+                accumulation = numbers.known(1, "1, as no global batch is set")
+                whole = _product(numbers, accumulation, parallel)
         case "prompts" if algorithm != "sft":
             whole = _mini_batch(numbers)
             accumulation = _micro_batches(numbers, whole, parallel)
@@ -82,6 +85,11 @@ class _Numbers:
         if setting is None or setting.value is None:
             return 1
         return self.number(name)
+
+    def is_unset(self, name: str) -> bool:
+        """Whether it is known to have no value; -1 is none."""
+        setting = self.settings.get(name)
+        return setting is not None and setting.value in (None, -1)
 
     def written(self, name: str, how: str) -> Known | None:
         value = self.number(name)

@@ -12,9 +12,9 @@ from types import MappingProxyType
 
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.defaults import candidates, defaults, fitting, was_read
-from trainmedic.kb.frameworks.derive import PEFT_CALLS, Draft, derive
+from trainmedic.kb.frameworks.derive import Draft, derive
 from trainmedic.kb.frameworks.entries import is_class, owners
-from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.frameworks.profiles import BASE, CALLS, FOREIGN, profiles
 from trainmedic.kb.frameworks.settings import Key, Spec, index, specs
 from trainmedic.kb.frameworks.spelling import Spelling, spelling
 from trainmedic.kb.frameworks.values import Nothing, normalise
@@ -28,7 +28,7 @@ SETTINGS: tuple[str, ...] = tuple(specs())
 _NONE: Mapping[str, VersionFact] = MappingProxyType({})
 CHECKPOINT = "checkpoint"
 """The scope of what a model's own config.json says."""
-PARTS = ("deepspeed", "accelerate", "env", "launcher", CHECKPOINT)
+PARTS = (*FOREIGN, CHECKPOINT)
 """The scopes of what a run is configured with besides the framework's own options."""
 _LOADED = ("from_pretrained", CHECKPOINT)
 _LOOSE = ("transformers", "deepspeed", "accelerate", "peft", "bnb", "trl", "axolotl")
@@ -56,7 +56,7 @@ def canonicalise(
     flat = _in_force(tuple(flatten(options)), framework)
     fact = versions.get(framework or "") or _inferred(framework, flat)
     releases = fitting(framework, candidates(framework, fact), flat) if framework else ()
-    pinned = versions.get("transformers")
+    pinned = versions.get(BASE)
     transformers = pinned.exact if pinned else None
     mine = owners(framework, algorithm, (option.scope for option in flat), programs) if framework else ()
     found = _written(flat, framework, algorithm, releases)
@@ -179,8 +179,8 @@ def _columns(framework: str | None, key: str, scope: str) -> list[tuple[str, str
     lowered = scope.lower()
     if lowered in PARTS:
         return [(lowered, key)]
-    if scope in PEFT_CALLS:
-        return [("peft", key)]
+    if scope in CALLS:
+        return [(CALLS[scope], key)]
     if scope == "BitsAndBytesConfig":
         return [("bnb", key)]
     if lowered.endswith(".from_pretrained"):
@@ -205,7 +205,7 @@ def _meanings(
     """(rank, setting, spelling, negated) for each setting of one option. Higher ranks win, then later ones."""
     done: set[str] = set()
     for column, name in _columns(framework, option.key, option.scope):
-        rank = {"deepspeed": 1, "accelerate": 1, "launcher": 1, CHECKPOINT: 1, "env": 2}.get(column, 3)
+        rank = 2 if column == "env" else 1 if column in PARTS else 3
         if column == framework:
             rank = 3
         pairs, negated = index(column).get(name, ()), False

@@ -10,14 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmedic.kb.frameworks.catalogue import around
-from trainmedic.kb.frameworks.profiles import HF_TRAINERS, INHERITS, Profile, profiles
+from trainmedic.kb.frameworks.profiles import (
+    BASE,
+    CALLS,
+    HF_TRAINERS,
+    INHERITS,
+    LAUNCHED,
+    SCRIPTED,
+    Implication,
+    Profile,
+    profiles,
+)
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, Setting, Unresolved, Value, VersionFact
 from trainmedic.kb.versions import version_key
 
 _PRESET = regex(r"(?:^|[^a-z])z(?:ero)?_?-?([0-3])(?![0-9])", re.IGNORECASE)
-PEFT_CALLS = ("LoraConfig", "AdaLoraConfig", "PeftConfig", "LoraModelConfig", "get_peft_model")
-"""Classes and functions whose keywords are PEFT's."""
 _FULL = ("full", "freeze", "none", "longlora_full")
 
 
@@ -94,12 +102,12 @@ def _launch_config(draft: Draft) -> None:
     """An accelerate or DeepSpeed file that is named but not attached may set these, so their defaults are uncertain."""
     scopes = {option.scope for option in draft.options}
     named = any(option.scope == "launcher" and option.key in ("config_file", "config-file") for option in draft.options)
-    if draft.framework in HF_TRAINERS and named and "accelerate" not in scopes:
+    if draft.framework in HF_TRAINERS and named and scopes.isdisjoint(LAUNCHED):
         draft.drop("deepspeed", "fsdp", "bf16", "fp16")
 
 
 def _openrlhf(draft: Draft) -> None:
-    """OpenRLHF: DeepSpeed is built in; packing and ring attention need flash attention (openrlhf/cli, all tags)."""
+    """OpenRLHF: packing and ring attention need flash attention (openrlhf/cli, all tags)."""
     if draft.framework != "openrlhf" or draft.unread:
         return
     ring = draft.value("sequence_parallel")
@@ -109,12 +117,6 @@ def _openrlhf(draft: Draft) -> None:
         draft.put("attention", "flash2", "packing_samples turns flash attention on", "packing")
     elif isinstance(ring, int) and ring > 1 and draft.value("attention") in (None, "eager"):
         _implied_flash(draft, "sequence_parallel")
-    if draft.known("bf16") and draft.value("bf16") is not None and not draft.known("deepspeed_bf16"):
-        draft.put("deepspeed_bf16", draft.value("bf16"), "OpenRLHF passes its dtype to DeepSpeed", "bf16")
-    if draft.value("fp16") is True:
-        draft.put("deepspeed_fp16", True, "OpenRLHF passes its dtype to DeepSpeed", "fp16")
-    elif draft.value("fp16") is False or draft.all_releases(below="0.9.2") or draft.written("bf16"):
-        draft.put("deepspeed_fp16", False, "this release of OpenRLHF writes no fp16 section for DeepSpeed")
 
 
 def _implied_flash(draft: Draft, origin: str) -> None:
@@ -131,10 +133,28 @@ def _written_eager(draft: Draft) -> bool:
 def _implied(draft: Draft) -> None:
     """What the profile says that the framework's code sets, unless it is written."""
     for each in draft.profile.implies if draft.profile is not None and not draft.unread else ():
-        holds = draft.value(each.when) is True if each.when else not draft.partial
+        absent = each.set not in draft.settings or (each.over_unset and draft.value(each.set) is None)
         excluded = bool(each.unless_stage) and draft.stage == each.unless_stage
-        if holds and not excluded and each.set not in draft.settings:
-            draft.put(each.set, each.value, each.source, each.when or None)
+        if absent and not excluded and _holds(draft, each):
+            value = each.value
+            if each.equals is not None or each.differs is not None:
+                told = draft.value(each.when)
+                value = told == each.equals if each.differs is None else told != each.differs
+            draft.settings.pop(each.set, None)
+            draft.put(each.set, value, each.source, each.when if each.when and not each.default else None)
+
+
+def _holds(draft: Draft, each: Implication) -> bool:
+    bounded = each.since or each.below
+    if bounded and not draft.all_releases(each.since or None, each.below or None):
+        return False
+    if not each.when:
+        return bool(bounded) or not draft.partial
+    if each.equals is None and each.differs is None:
+        return draft.value(each.when) is each.holds and (draft.written(each.when) or not each.written)
+    if each.written:
+        return draft.written(each.when)
+    return draft.known(each.when) and (each.equals is None or draft.value(each.when) is not None)
 
 
 def _configuration_file(draft: Draft) -> None:
@@ -171,15 +191,13 @@ def _tuner(draft: Draft) -> None:
             word = draft.value("tuner")
             none = word is None or str(word).lower() in _FULL
             draft.put("use_peft", not none, f"tuner {word if word is not None else 'unset'}", "tuner")
-    peft = next(
-        (option for option in draft.options if option.scope in PEFT_CALLS and option.key != "peft_config"), None
-    )
+    peft = next((option for option in draft.options if option.scope in CALLS and option.key != "peft_config"), None)
     if peft is not None and draft.value("use_peft") is not True:
         draft.settings["use_peft"] = Setting(
             name="use_peft", value=True, option=peft, source="a PEFT configuration is made", key=peft.key
         )
     python = any(option.scope[:1].isupper() for option in draft.options)
-    if not draft.known("use_peft") and draft.framework in ("trl", "transformers") and python and not draft.partial:
+    if not draft.known("use_peft") and draft.framework in SCRIPTED and python and not draft.partial:
         mentions = ("peft_config", "use_peft", "lora_r", "lora_alpha")
         if not any(option.key in mentions for option in draft.options):
             draft.put("use_peft", False, "the script makes no PEFT configuration")
@@ -250,31 +268,15 @@ def _launched(draft: Draft) -> bool:
 
 
 def _known_preset(draft: Draft, word: Value) -> bool:
-    """Presets whose precision is ``auto``: those of ms-swift by word, LLaMA-Factory's examples by file name."""
-    if not isinstance(word, str) or draft.unread:
-        return False
-    if draft.framework == "ms-swift":
-        return re.fullmatch(r"zero[0-3](_offload)?", word) is not None
-    return draft.framework == "llamafactory" and re.fullmatch(r".*ds_z[0-3](_offload)?_config\.json", word) is not None
+    """Whether it is a preset whose precision is ``auto``."""
+    pattern = draft.profile.auto_presets if draft.profile is not None and not draft.unread else ""
+    return bool(pattern) and isinstance(word, str) and re.fullmatch(pattern, word) is not None
 
 
 def _precision(draft: Draft) -> None:
-    """bf16 if the framework turns it on; dtype if it follows the precision flags."""
-    if (
-        draft.framework in ("trl", "unsloth")
-        and "bf16" in draft.settings
-        and draft.value("bf16") is None
-        and draft.all_releases(low="0.19.0")
-        and draft.known("fp16")
-    ):
-        draft.settings.pop("bf16")
-        draft.put("bf16", draft.value("fp16") is not True, "TRL turns bf16 on unless fp16 is (since 0.19.0)")
-    if draft.framework == "ms-swift" and draft.written("weights_dtype"):
-        for engine in ("bf16", "fp16"):
-            if draft.value(engine) is None:
-                draft.put(engine, draft.value("weights_dtype") == engine, "follows torch_dtype", "weights_dtype")
+    """What accelerate's mixed precision turns on."""
     mixed = draft.value("mixed_precision")
-    on_hf = draft.framework in (*INHERITS, "transformers") and not draft.written("bf16") and not draft.written("fp16")
+    on_hf = draft.framework in (*INHERITS, BASE) and not draft.written("bf16") and not draft.written("fp16")
     if on_hf and mixed in ("bf16", "fp16"):
         draft.put(str(mixed), True, "accelerate's mixed precision", "mixed_precision")
 
@@ -284,10 +286,10 @@ def _optimizer(draft: Draft) -> None:
 
     Read in transformers 4.46.3 (no), 4.57.1 and 5.5.3 (yes); in between it is left open.
     """
-    if draft.framework not in (*INHERITS, "transformers") or "optimizer" in draft.settings or draft.partial:
+    if draft.framework not in (*INHERITS, BASE) or "optimizer" in draft.settings or draft.partial:
         return
-    hf, torch = draft.versions.get("transformers"), draft.versions.get("torch")
-    if draft.unread or (hf and hf.exact and not around("transformers", hf.exact)):
+    hf, torch = draft.versions.get(BASE), draft.versions.get("torch")
+    if draft.unread or (hf and hf.exact and not around(BASE, hf.exact)):
         return
     release = version_key(hf.exact) if hf and hf.exact else None
     if release is not None and release <= version_key("4.46.3"):
@@ -313,20 +315,6 @@ def _llamafactory_attention(draft: Draft) -> None:
             del draft.settings["attention"]
 
 
-def _swift_learning_rate(draft: Draft) -> None:
-    """ms-swift since 3.0: 1e-5 for full training, 1e-4 with PEFT (learning_rate unset)."""
-    if draft.framework != "ms-swift" or draft.written("learning_rate") or not draft.all_releases(low="3.0.0"):
-        return
-    if "learning_rate" in draft.settings and draft.value("learning_rate") is None and draft.known("use_peft"):
-        full = draft.value("use_peft") is False
-        del draft.settings["learning_rate"]
-        draft.put(
-            "learning_rate",
-            1e-5 if full else 1e-4,
-            "ms-swift's default for full training" if full else "ms-swift's default with PEFT",
-        )
-
-
 _STEPS: tuple[Callable[[Draft], None], ...] = (
     _launch_config,
     _openrlhf,
@@ -339,5 +327,4 @@ _STEPS: tuple[Callable[[Draft], None], ...] = (
     _deepspeed,
     _optimizer,
     _llamafactory_attention,
-    _swift_learning_rate,
 )

@@ -136,19 +136,17 @@ def framework_of(tracebacks: Sequence[Traceback]) -> Recognised | None:
     return None
 
 
-_LOGGING = {metric: profile.name for profile in profiles().values() for metric in profile.logs}
-_VERL_LOGS = ("actor/", "critic/", "timing_s/", "response_length/", "global_seqlen/")
+_LOGGING = tuple(
+    (profile.name, profile.log_style, tuple(name for name in profile.logs if name.endswith("/")), set(profile.logs))
+    for profile in profiles().values()
+    if profile.logs
+)
 
 
 def framework_of_log(rows: Sequence[Row]) -> Recognised | None:
-    """verl, if the rows are written as only verl writes them (``step:3 - actor/pg_loss:0.1 - …``), Megatron by its
-    lines, others by the metrics that their profiles list; or None."""
+    """The framework whose profile lists a metric (or the beginning of some) of a row that is written in its way."""
     for row in rows:
-        own = next((_LOGGING[name] for name in row.metrics if name in _LOGGING), None)
-        if own is not None:
-            return Recognised(value=own, reason=f"the log's metrics are {own}'s", span=row.span)
-        if row.style == "megatron" and "consumed samples" in row.metrics:
-            return Recognised(value="megatron-core", reason="the log's lines are Megatron's", span=row.span)
-        if row.style == "verl" and any(name.startswith(_VERL_LOGS) for name in row.metrics):
-            return Recognised(value="verl", reason="the log's metrics are verl's", span=row.span)
+        for framework, style, beginnings, names in _LOGGING:
+            if (not style or row.style == style) and any(n in names or n.startswith(beginnings) for n in row.metrics):
+                return Recognised(value=framework, reason=f"the log's metrics are {framework}'s", span=row.span)
     return None

@@ -7,9 +7,10 @@ package and the word that users write.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -65,6 +66,63 @@ class ReaderSpec:
     libraries: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """Where the source declares options, and how: see ``declares`` in the README."""
+
+    how: str
+    owner: str = ""
+    files: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    within: str = ""
+    names: tuple[str, ...] = ()
+    first: bool = False
+    decorated: str = ""
+    prefix: str = ""
+    sections: Mapping[str, str] = field(default_factory=dict)
+    unions: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    parts: str = ""
+    imported: str = ""
+    functions: tuple[str, ...] = ()
+    positional: bool = False
+    aliases: bool = False
+    by_alias: bool = False
+    dashed: bool = False
+    least: int = 1
+    beyond: str = ""
+    unless: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnFile:
+    """The file of its own that a library reads beside a trainer's options: see ``[file]`` in the README."""
+
+    keys: tuple[str, ...]
+    several: tuple[str, ...] = ()
+    setting: str = ""
+    name: str = ""
+    variable: str = ""
+    json: bool = False
+    launched: bool = False
+    handed_to: str = ""
+    fill: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def has(self, names: Set[str]) -> bool:
+        """Whether a file of these names is one."""
+        return not names.isdisjoint(self.keys) or len(names & set(self.several)) > 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launcher:
+    """A command (with a ``verb``) or modules that start a program once for each device; with ``sets_devices`` it
+    chooses these itself."""
+
+    command: str
+    verb: str = ""
+    modules: tuple[str, ...] = ()
+    sets_devices: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class EngineArguments:
     """Options below a ``prefix`` that the framework hands to an inference engine as they are, except ``unless``."""
@@ -78,12 +136,20 @@ class EngineArguments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Implication:
-    """A setting that the code of the framework sets where it is not written: ``when`` another is true, else always."""
+    """A setting that the code of the framework sets where it is not written: see ``implies`` in the README."""
 
     set: str
-    value: Value
     source: str
+    value: Value = None
     when: str = ""
+    holds: Value = True
+    equals: Value = None
+    differs: Value = None
+    written: bool = False
+    over_unset: bool = False
+    default: bool = False
+    since: str = ""
+    below: str = ""
     unless_stage: str = ""
 
 
@@ -163,6 +229,7 @@ class Profile:
     alias_prefix: str = ""
     batch: str = ""
     batch_filled_to: int = 0
+    one_step: bool = False
     every_gpu: bool = False
     hf_trainer: bool = False
     lora_by_rank: bool = False
@@ -172,12 +239,31 @@ class Profile:
     python_settings: tuple[str, ...] = ()
     signature: tuple[str, ...] = ()
     logs: tuple[str, ...] = ()
+    log_style: str = ""
     warm: tuple[str, ...] = ()
     training: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
     commands: Commands = Commands()
     programs: tuple[Program, ...] = ()
     readers: tuple[ReaderSpec, ...] = ()
+    declares: tuple[Declaration, ...] = ()
+    begins: str = ""
+    file: OwnFile | None = None
+    launcher: Launcher | None = None
+    defaults_for: str = ""
+    scripted: bool = False
+    patches: bool = False
+    calls: tuple[str, ...] = ()
+    checked: tuple[str, ...] = ()
+    joined_lists: Mapping[str, str] = field(default_factory=dict)
+    abbreviated: bool = False
+    text_none: bool = False
+    none_since: str = ""
+    auto_presets: str = ""
+    fills_auto: tuple[str, ...] = ()
+    named_engines: bool = False
+    loss_summed: str = ""
+    wrong_metrics: Mapping[str, str] = field(default_factory=dict)
     engine_arguments: EngineArguments | None = None
     implies: tuple[Implication, ...] = ()
     purposes: tuple[Purpose, ...] = ()
@@ -203,6 +289,14 @@ class Profile:
         """Its package and aliases in every spelling: ``ms-swift``, ``ms_swift``, ``ms swift``."""
         names = (self.package, *self.aliases)
         return tuple(dict.fromkeys(name.replace("-", joint) for name in names for joint in "-_ "))
+
+
+_TABLES: Mapping[str, Callable[..., Any]] = {
+    **{"commands": Commands, "file": OwnFile, "launcher": Launcher, "words": Words, "memory": MemoryHabits},
+    **{"programs": Program, "readers": ReaderSpec, "declares": Declaration, "implies": Implication},
+    **{"purposes": Purpose, "engine_arguments": EngineArguments},
+}
+"""Keys of a profile that are tables, or lists of such, with what they become."""
 
 
 @cache
@@ -237,15 +331,13 @@ def load(path: Path) -> Profile:
     values.setdefault("package", name)
     values.setdefault("mention", "|".join(re.escape(word).replace(r"\-", "[-_ ]?") for word in spellings))
     values.setdefault("modules", [name.replace("-", "_")])
-    values["commands"] = Commands(**_frozen(values.get("commands", {})))
-    values["programs"] = tuple(Program(**each) for each in values.get("programs", ()))
-    values["readers"] = tuple(ReaderSpec(**_frozen(each)) for each in values.get("readers", ()))
-    values["implies"] = tuple(Implication(**each) for each in values.get("implies", ()))
-    values["purposes"] = tuple(Purpose(**_frozen(each)) for each in values.get("purposes", ()))
-    values["words"] = Words(**values.get("words", {}))
-    values["memory"] = MemoryHabits(**_frozen(values.get("memory", {})))
-    if "engine_arguments" in values:
-        values["engine_arguments"] = EngineArguments(**_frozen(values["engine_arguments"]))
+    for before, each in pairwise(values.get("declares", ())):
+        each.setdefault("files", before["files"])
+    for key, kind in _TABLES.items():
+        if isinstance(given := values.get(key), list):
+            values[key] = tuple(kind(**_frozen(each)) for each in given)
+        elif given is not None:
+            values[key] = kind(**_frozen(given))
     values["algorithm_options"] = {
         option: ALGORITHMS["values"][words] if isinstance(words, str) else words
         for option, words in values.get("algorithm_options", {}).items()
@@ -262,3 +354,20 @@ INHERITS = tuple(each.name for each in profiles().values() if each.inherits)
 """Frameworks whose arguments extend HF TrainingArguments."""
 HF_TRAINERS = tuple(each.name for each in profiles().values() if each.hf_trainer)
 """Frameworks that train with HF's Trainer, and read its DeepSpeed and accelerate files."""
+BASE = profiles()[INHERITS[0]].inherits
+"""The library whose TrainingArguments they extend."""
+SCRIPTED = tuple(each.name for each in sorted(profiles().values(), key=lambda each: each.library) if each.scripted)
+"""Libraries whose classes users call in scripts of their own, the most telling one first."""
+BESIDE = {each.name: each.file for each in profiles().values() if each.file is not None}
+"""Libraries with a file of their own; its options have the library's name as their scope."""
+FOREIGN = ("launcher", "env", *BESIDE)
+"""Scopes of options that another program than the trainer reads."""
+SETTINGS_OF_FILES = {name: file.setting for name, file in BESIDE.items() if file.setting}
+"""Library → the setting that names its file."""
+LAUNCHED = tuple(name for name, file in BESIDE.items() if file.launched)
+"""Those whose file their own launcher reads."""
+LAUNCHERS: Mapping[str, Launcher] = {
+    each.launcher.command: each.launcher for each in profiles().values() if each.launcher is not None
+}
+CALLS = {call: each.name for each in profiles().values() for call in each.calls}
+"""Class or function → the library whose keywords it takes, wherever it is called."""

@@ -21,7 +21,7 @@ from trainmedic.kb.frameworks.mentions import (
     own_words,
 )
 from trainmedic.kb.frameworks.models import family_of, mentioned_model, named_model
-from trainmedic.kb.frameworks.profiles import INHERITS, Purpose, profiles, select
+from trainmedic.kb.frameworks.profiles import BASE, BESIDE, INHERITS, SCRIPTED, Purpose, profiles, select
 from trainmedic.kb.frameworks.tables import table
 from trainmedic.kb.model.run import Option, Recognised, Region, VersionFact
 
@@ -101,7 +101,7 @@ def _stage(draft: _Draft, options: Sequence[Option]) -> None:
         draft.stage = Recognised(value=stage_of(draft.algorithm.value), reason=reason, span=draft.algorithm.span)
         return
     hf = next((option for option in options if option.scope in _HF_CLASSES), None)
-    if hf is not None and draft.framework is not None and draft.framework.value == "transformers":
+    if hf is not None and draft.framework is not None and draft.framework.value == BASE:
         reason = f"{hf.scope} trains, and nothing says that it is anything but fine-tuning"
         draft.stage = Recognised(value="sft", reason=reason, span=hf.span)
 
@@ -160,15 +160,15 @@ def _doubt(draft: _Draft, options: Sequence[Option]) -> None:
     if 2 * len(known) >= len(plain):
         return
     other = _from_keys(options)
-    hf = [option for option in plain if _accepts("transformers", option.key)]
+    hf = [option for option in plain if _accepts(BASE, option.key)]
     if other is None and entry.algorithm is not None and len(hf) >= 2:
         reason = f"a script for {entry.algorithm} with the options of HF's trainer"
-        other = Recognised(value="trl", reason=reason, span=hf[0].span)
+        other = Recognised(value=SCRIPTED[0], reason=reason, span=hf[0].span)
     draft.framework = other
 
 
 def _accepts(framework: str, key: str) -> bool:
-    if framework in INHERITS and _accepts("transformers", key):
+    if framework in INHERITS and _accepts(BASE, key):
         return True
     return _knows(framework, key, key.replace("-", "_"))
 
@@ -231,11 +231,10 @@ def _serves(purpose: Purpose, programs: Sequence[Recognised], options: Sequence[
 
 
 def _installed(versions: Mapping[str, VersionFact]) -> Recognised | None:
-    """The only training framework in a version listing; TRL only if no framework that builds on it is listed."""
+    """The only training framework in a version listing; one that others build on only if none of these is listed."""
     installed = [profiles()[name] for name in select("trainer") if name in versions]
     names = [profile.name for profile in installed if not profile.library and not profile.options_of]
-    if not names and "trl" in versions:
-        names = ["trl"]
+    names = names or [name for name in SCRIPTED if name in versions and profiles()[name].kind == "trainer"]
     if len(names) != 1:
         return None
     return Recognised(
@@ -245,14 +244,14 @@ def _installed(versions: Mapping[str, VersionFact]) -> Recognised | None:
 
 def _from_keys(options: Sequence[Option]) -> Recognised | None:
     """The framework with a signature option among these; otherwise the one whose catalogue knows most of them."""
-    plain = [option for option in options if option.scope in ("", "deepspeed", "accelerate")]
+    plain = [option for option in options if option.scope in ("", *BESIDE)]
     for framework, profile in profiles().items():
         sections = tuple(name for name in profile.signature if name.endswith("."))
         for option in plain:
             if (inside := option.key.startswith(sections)) or option.key in profile.signature:
                 if option.scope and framework != option.scope:
                     continue
-                if framework in ("deepspeed", "accelerate") and _others(plain, framework):
+                if framework in BESIDE and _others(plain, framework):
                     continue
                 if inside or profile.common_names or not _rivals(framework, plain):
                     return Recognised(
@@ -282,7 +281,7 @@ def _rivals(framework: str, plain: Sequence[Option]) -> bool:
 
 def _scores(options: Sequence[Option]) -> dict[str, float]:
     names = [name for name in select("trainer") if not profiles()[name].common_names and table(name) is not None]
-    hf = table("transformers")
+    hf = table(BASE)
     scores = dict.fromkeys(names, 0.0)
     for option in options:
         key = option.key.replace("-", "_")

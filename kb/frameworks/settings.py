@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.frameworks.profiles import BASE, profiles
 
 PAGE = Path(__file__).parent / "data" / "settings.txt"
-HF = tuple(
-    profile.name for profile in profiles().values() if "transformers" in (profile.name, profile.inherits, profile.base)
-)
+HF = tuple(profile.name for profile in profiles().values() if BASE in (profile.name, profile.inherits, profile.base))
 """Frameworks whose options include HF TrainingArguments."""
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.catalogue import OptionInfo
-from trainmedic.kb.frameworks.derive import PEFT_CALLS
 from trainmedic.kb.frameworks.entries import owners
-from trainmedic.kb.frameworks.profiles import INHERITS, Words, profiles
+from trainmedic.kb.frameworks.profiles import CALLS, INHERITS, Words, profiles
 from trainmedic.kb.frameworks.settings import Key, Spec, specs
 from trainmedic.kb.model.run import CAST, Origin, Value
 from trainmedic.kb.versions import version_key
@@ -93,9 +92,7 @@ def spelling(
 
 def column_of(scope: str) -> str:
     """The library whose names a call uses instead of the framework's: peft, bnb or model; else empty."""
-    if scope in PEFT_CALLS:
-        return "peft"
-    return {"BitsAndBytesConfig": "bnb", "from_pretrained": "model", CAST: "model"}.get(scope, "")
+    return CALLS.get(scope) or {"BitsAndBytesConfig": "bnb", "from_pretrained": "model", CAST: "model"}.get(scope, "")
 
 
 def _with_command(framework: str, version: str | None, mine: tuple[str, ...]) -> str | None:

@@ -9,7 +9,7 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.frameworks.canonical import keys_of
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.memory.estimate import NOTHING, Estimate, Plan, Range, estimate, exactly
-from trainmedic.kb.memory.plan import DEEPSPEED, habits, is_on, number_of, value_of
+from trainmedic.kb.memory.plan import SHARDING, habits, is_on, number_of, value_of
 from trainmedic.kb.model.report import Safety
 from trainmedic.kb.model.run import Scalar
 
@@ -114,19 +114,19 @@ def _smaller_batches(plan: Plan, facts: Facts) -> Iterator[Step]:
 def _more_sharding(plan: Plan, facts: Facts) -> Iterator[Step]:
     """A higher ZeRO stage, then its optimizer states in host memory, where the settings say it in one word."""
     share, ready = max(1, plan.ranks // plan.model_ranks), habits(facts).shards_with
-    word, stage = value_of(facts, DEEPSPEED), value_of(facts, "zero_stage")
+    word, stage = value_of(facts, SHARDING), value_of(facts, "zero_stage")
     named = _STAGE.search(word) if isinstance(word, str) else None
     sharded = replace(plan, weights_ranks=share, gradient_ranks=share, optimizer_ranks=share)
     if share > 1 and named is not None and isinstance(word, str):
-        yield Step(set={DEEPSPEED: _STAGE.sub(r"\g<1>3", word, count=1)}, plan=sharded)
+        yield Step(set={SHARDING: _STAGE.sub(r"\g<1>3", word, count=1)}, plan=sharded)
     elif share > 1 and stage in (1, 2) and facts.run.written("zero_stage"):
         yield Step(set={"zero_stage": 3}, plan=sharded)
-    elif share > 1 and not is_on(facts, DEEPSPEED) and not is_on(facts, "fsdp") and ready:
+    elif share > 1 and not is_on(facts, SHARDING) and not is_on(facts, "fsdp") and ready:
         if plan.adapter is None:
             half, states = exactly(2), Range(12, 12, 16)
             sharded = replace(sharded, linear_bytes=half, embedding_bytes=half, gradient_bytes=Range(2, 2, 4))
             sharded = replace(sharded, optimizer_bytes=states, step_copy=NOTHING)
-        yield Step(set={DEEPSPEED: ready}, plan=sharded)
+        yield Step(set={SHARDING: ready}, plan=sharded)
     if value_of(facts, "optimizer_offload") is False and plan.optimizer_bytes.likely and stage:
         yield Step(set={"optimizer_offload": True}, plan=replace(plan, optimizer_bytes=NOTHING, step_copy=NOTHING))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.values import UNKNOWN
-from trainmedic.kb.frameworks.profiles import MemoryHabits, profiles
+from trainmedic.kb.frameworks.profiles import LAUNCHED, SETTINGS_OF_FILES, MemoryHabits, profiles
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.memory.estimate import LOGITS, NOTHING, Plan, Range, exactly
 from trainmedic.kb.memory.observed import cards
@@ -29,8 +29,8 @@ SETTINGS = {
 }
 """Term → the settings that it depends on."""
 _SAID_STAGE = regex(r"(?i)(?<![a-z])zero[-_ ]{0,3}(?:stage)?[-_ ]{0,3}(?P<stage>[0-3])(?![0-9])")
-DEEPSPEED = "deepspeed"
-"""The setting that names its file, or says in a word what it is to do."""
+SHARDING = next(iter(SETTINGS_OF_FILES.values()))
+"""The setting that names the sharding library's file, or says in a word what it is to do."""
 _PAIRS = ("dpo", "orpo", "simpo", "cpo", "ipo", "rm", "reward")
 _ROLLOUTS = ("grpo", "ppo", "rloo", "dapo", "reinforce", "gspo", "remax", "gkd")
 _SEVERAL_MODELS = ("ppo", "gkd")
@@ -210,11 +210,11 @@ def _untold(facts: Facts) -> tuple[str, ...]:
     scopes = {option.scope for option in facts.run.options}
     named = facts.options("config_file", "launcher")
     tuned = any(value_of(facts, name) is not None for name in ("use_peft", "tuner"))
-    open_stage = is_on(facts, DEEPSPEED) and value_of(facts, "zero_stage") is None and not _stage(facts)
+    open_stage = is_on(facts, SHARDING) and value_of(facts, "zero_stage") is None and not _stage(facts)
     return (
         *([] if tuned or not facts.run.partial else ["setting:tuner"]),
         *(["setting:zero_stage"] if open_stage else []),
-        *(["setting:fsdp"] if named and "accelerate" not in scopes else []),
+        *(["setting:fsdp"] if named and scopes.isdisjoint(LAUNCHED) else []),
     )
 
 
@@ -250,7 +250,7 @@ def _bytes(facts: Facts, *, full: bool) -> tuple[Range, Range, Range, Range, Ran
     else:
         optimizer = optimizer.times(factor)
     copy = Range(0, 0 if "fused" in kind or "bit" in kind or not full else optimizer.likely / 2, optimizer.likely / 2)
-    if is_on(facts, "zero_stage") or is_on(facts, DEEPSPEED):
+    if is_on(facts, "zero_stage") or is_on(facts, SHARDING):
         optimizer = Range(
             optimizer.low + 4, optimizer.likely + 4, optimizer.high + 8
         )  # master weights, float32 gradients
@@ -271,7 +271,7 @@ def _held(facts: Facts, *, full: bool) -> tuple[Range, Range, float]:
     if not full:
         wide = dtype == "fp32" or (not half and not dtype)
         return exactly(4 if wide else 2), Range(2, 4, 4), 8
-    if is_on(facts, "zero_stage") or is_on(facts, DEEPSPEED):
+    if is_on(facts, "zero_stage") or is_on(facts, SHARDING):
         return exactly(2 if half else 4), Range(2, 2 if half else 4, 4), 8
     if habits(facts).master_weights and value_of(facts, "pure_bf16") is not True:
         return Range(4, 4, 6), exactly(4), 8

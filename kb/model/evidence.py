@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Attachment, Source, Span
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.model.run import Option, Region, RunConfig, VersionFact
+
+_OWN_FRAME = regex(
+    r'File "(?![^"\n]*(?:/site-packages/|/dist-packages/|/lib/python|<frozen))[^"\n]+\.py", line [0-9]+, in '
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +37,7 @@ class Row:
     step: int | None
     metrics: Mapping[str, Metric]
     span: Span
-    style: str = "hf"  # hf | openrlhf | verl | megatron | trainer_state | csv | jsonl | user
+    style: str = "hf"  # hf | postfix | dashed | megatron | trainer_state | csv | jsonl | user
     evaluation: bool = False
 
 
@@ -46,6 +51,22 @@ class Traceback:
     frames: tuple[str, ...] = ()  # "path:line function", innermost last
     root: bool = True
     rank: int | None = None
+
+    @property
+    def places(self) -> tuple[Span, ...]:
+        """Where it says what is wrong, and the innermost call of the user's own code."""
+        lines = self.span.text.split("\n")
+        raised = next((n for n in range(len(lines) - 1, 0, -1) if self.exception and self.exception in lines[n]), None)
+        if raised is None:
+            return (self.span,)
+        own = (n for n in range(raised - 1, 0, -1) if _OWN_FRAME.search(lines[n]))
+        return tuple(self._line(n, lines[n]) for n in (raised, next(own, None)) if n is not None)
+
+    def _line(self, number: int, text: str) -> Span:
+        line, column = self.span.line + number, len(text) - len(text.lstrip()) + 1
+        return replace(
+            self.span, line=line, column=column, end_line=line, end_column=len(text) + 1, text=text[column - 1 :]
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,7 +133,7 @@ def _versions(fields: Fields, name: str) -> Mapping[str, str]:
 
 def _effect(fields: Fields) -> str:
     """Needed where a release ended the cause: an audit lists it, the most harmful first."""
-    if ("effect" in fields) != ("fixed" in fields):
+    if ("effect" in fields) != bool(fields.mapping("fixed")):
         raise fields["fixed" if "fixed" in fields else "effect"].error("`fixed` and `effect` stand together")
     return fields["effect"].choice(tuple(Effect)) if "effect" in fields else ""
 

@@ -11,7 +11,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.frameworks.canonical import CHECKPOINT
 from trainmedic.kb.frameworks.mentions import Line, framework_of, framework_of_log
+from trainmedic.kb.frameworks.profiles import BESIDE, FOREIGN
 from trainmedic.kb.language import is_sentence
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Call, CodeFlaw, Evidence, InputReceipt, Problem, Receipt, Row, Traceback
@@ -269,7 +271,7 @@ def _unit(block: Block, reading: Reading) -> _Facts:
     """The region of a configuration, and the unit that it is of a run if it holds any options."""
     region = _region(block.kind, block.piece, reading)
     role = runs.role_of(block.kind, reading.options)
-    if role in ("deepspeed", "accelerate", "checkpoint"):
+    if role in (*BESIDE, CHECKPOINT):
         options = tuple(o if o.scope else replace(o, scope=role) for o in region.options)
         region = replace(region, options=options)
     if not block.closed:
@@ -379,7 +381,7 @@ def _with_inferred(facts: dict[str, VersionFact], run: RunConfig) -> dict[str, V
     """Adds the range of framework versions in which all options exist, if no version is stated."""
     if run.framework is None or run.framework.value in facts:
         return facts
-    own = [o.key for o in run.options if o.scope not in ("env", "launcher", "deepspeed", "accelerate")]
+    own = [o.key for o in run.options if o.scope not in FOREIGN]
     low, high, reason = catalogue.infer_versions(run.framework.value, own)
     if low is None and high is None:
         return facts

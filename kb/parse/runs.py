@@ -14,7 +14,7 @@ from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.canonical import CHECKPOINT, canonicalise
 from trainmedic.kb.frameworks.mentions import Line
-from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.frameworks.profiles import BESIDE, SETTINGS_OF_FILES, profiles
 from trainmedic.kb.frameworks.recognise import recognise
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
@@ -42,29 +42,20 @@ def _programs(what: str) -> list[str]:
 _IDLE = regex("|".join([*_programs("idle"), _SCRIPTS_IDLE]))
 _TRAINS = regex("|".join([*_programs("training"), _SCRIPTS_TRAIN]))
 _FILES = ("json", "yaml", "toml", "ini")
-_DEEPSPEED = {"zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer"}
 _OPTIONS = load_table("parse/data/words.toml")["options"]
 _TRAINING = frozenset(_OPTIONS["training"])
 _SHAPES = {"hidden_size", "vocab_size", "num_hidden_layers", "text_config", "llm_config"}
 _TOKENIZER = frozenset(_OPTIONS["tokenizer"])
 _GENERATION = frozenset(_OPTIONS["generation"])
-_ACCELERATE = (
-    "compute_environment",
-    "distributed_type",
-    "deepspeed_config",
-    "machine_rank",
-    "main_training_function",
-    "fsdp_config",
-)
 _PARTS_OF_PYTHON = regex(
-    r"(?:Lora|AdaLora|BitsAndBytes|Peft|Model|Generation|Script|Sampling|Auto)\w*|(?:\w+\.)?from_pretrained|.*Trainer|env|cast"
-    r"|deepspeed"
+    r"(?:Lora|AdaLora|BitsAndBytes|Peft|Model|Generation|Script|Sampling|Auto)\w*|(?:\w+\.)?from_pretrained|.*Trainer|env|cast|"
+    + "|".join(BESIDE)
 )
 
 
 @dataclass(slots=True)
 class Unit:
-    """One stretch of text. ``role`` is run | deepspeed | accelerate | checkpoint | env | dump | fragment."""
+    """One stretch of text. ``role`` is run | the library whose file it is | checkpoint | env | dump | fragment."""
 
     region: Region
     anchor: Span
@@ -107,13 +98,12 @@ def role_of(
         return "dump"
     keys = {option.key for option in options} | {option.key.split(".")[0] for option in options}
     if kind in _FILES:
-        if len(keys & set(_ACCELERATE)) > 1 or {"compute_environment"} <= keys:
-            return "accelerate"
-        if keys & _DEEPSPEED:
-            return "deepspeed"
+        for name, file in reversed(BESIDE.items()):
+            if file.has(keys):
+                return name
     if kind == "json" and (model := _of_a_model(keys)) is not None:
         return model
-    if kind == "python" and all(option.scope in ("env", "deepspeed") for option in options):
+    if kind == "python" and all(option.scope in ("env", *BESIDE) for option in options):
         return "env"
     return "run"
 
@@ -133,7 +123,7 @@ def join(units: Sequence[Unit], words: Words, versions: Mapping[str, VersionFact
     mains = _without_strangers(_mains(units))
     _merge_python(mains)
     _attach_files(mains)
-    rest = [unit for unit in units if unit.role in ("deepspeed", "accelerate", "env")]
+    rest = [unit for unit in units if unit.role in (*BESIDE, "env")]
     for unit in rest:
         _attach(unit, mains)
     if not mains:
@@ -255,7 +245,7 @@ def _wants(command: Unit, unit: Unit) -> bool:
         return False
     if unit.region.kind == "python":
         return bool(_script(command))
-    named = [f for f in command.files if "deepspeed" not in f and not _base(f).startswith(("ds_", "zero"))]
+    named = [f for f in command.files if not any(each.name and re.search(each.name, f) for each in BESIDE.values())]
     launcher = {_base(str(o.value)) for o in command.region.options if o.scope == "launcher"}
     return bool([f for f in named if _base(f) not in launcher])
 
@@ -267,12 +257,17 @@ def _attach(unit: Unit, mains: Sequence[Unit]) -> None:
     users = [m for m in mains if unit.name and _base(unit.name) in _named(m)]
     if not users and unit.role == "env":
         users = list(mains)
-    if not users and unit.role == "deepspeed":
-        users = [m for m in mains if any("deepspeed" in o.key for o in m.options) or m.region.launcher == "deepspeed"]
-    if not users and unit.role == "accelerate":
-        users = [m for m in mains if m.region.launcher == "accelerate"]
+    if not users and unit.role in BESIDE:
+        users = [
+            m for m in mains if any(_names_file(o, unit.role) for o in m.options) or m.region.launcher == unit.role
+        ]
     for main in users or mains[:1]:
         main.joined.insert(0, unit)
+
+
+def _names_file(option: Option, library: str = "") -> bool:
+    """Whether an option names the file of a library (empty: of any)."""
+    return any(name in option.key for name in SETTINGS_OF_FILES if library in ("", name))
 
 
 def _named(unit: Unit) -> set[str]:
@@ -294,7 +289,7 @@ def _distinct(units: Iterable[Unit]) -> list[Unit]:
 def _run(unit: Unit, index: int, words: Words, versions: Mapping[str, VersionFact]) -> RunConfig:
     options = unit.options
     regions = tuple(part.region for part in (unit, *unit.joined))
-    # a DeepSpeed or accelerate file that is cut off says nothing about what is missing from the run itself
+    # the file of a library that is cut off says nothing about what is missing from the run itself
     partial = any(part.region.partial for part in (unit, *unit.joined) if part.role in ("run", "fragment"))
     partial = partial or unit.role not in ("run", "dump") or _unread(unit)
     shortened = unit.role == "fragment" or any(part.elided for part in (unit, *unit.joined))
@@ -318,7 +313,7 @@ def _unread(unit: Unit) -> bool:
     if command.kind != "command" or any(part.role == "run" for part in unit.joined):
         return False
     own = [o for o in command.options if o.scope == "" and o.origin is not Origin.HYDRA]
-    values = {_base(o.value) for o in own if isinstance(o.value, str) and "deepspeed" in o.key}
+    values = {_base(o.value) for o in own if isinstance(o.value, str) and _names_file(o)}
     launcher = {_base(str(o.value)) for o in command.options if o.scope == "launcher"}
     return any(_base(f) not in values | launcher for f in unit.files)
 

@@ -24,7 +24,7 @@ from trainmedic.kb.frameworks.tables import Table
 from trainmedic.kb.sources.help import help_texts
 from trainmedic.kb.sources.messages import collected, is_of_model, table
 from trainmedic.kb.sources.names import Names, names_text
-from trainmedic.kb.sources.options import FRAMEWORKS, extract
+from trainmedic.kb.sources.options import extract
 from trainmedic.kb.sources.sources import Sources
 from trainmedic.kb.sources.store import mark_used, write_whole
 from trainmedic.kb.sources.tree import SourceTree
@@ -53,7 +53,8 @@ class Derived:
     def catalogue(self, known: Table, version: str) -> str | None:
         """The text of a catalogue with a further release; empty if that does not tell, None if it is not at hand."""
         framework = known.framework
-        tree = self.tree(profiles()[framework].package, version) if framework in FRAMEWORKS else None
+        profile = profiles()[framework]
+        tree = self.tree(profile.package, version) if profile.declares else None
         if tree is None:
             return None
 
@@ -64,7 +65,7 @@ class Derived:
                 return ""
             return _with_release(known, tree, options) if _is_complete(known, version, options) else ""
 
-        base = hashlib.sha256(known.text.encode()).hexdigest()
+        base = hashlib.sha256(f"{known.text} {profile.declares}".encode()).hexdigest()
         return self.kept(tree, f"options-{framework}", added, base)
 
     def help(self, known: Table, version: str, key: str) -> dict[str, str]:

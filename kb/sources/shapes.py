@@ -174,15 +174,19 @@ def options_by_class(sources: Modules, names: Iterable[str]) -> OptionsByOwner:
     return {name: class_options(sources, name) for name in names if name in sources.classes}
 
 
-def nested_options(sources: Modules, name: str, prefix: str = "") -> dict[str, Entry]:
-    """`class_options`; a field that holds another of these classes is the options of that one, with dots."""
+def nested_options(sources: Modules, name: str, prefix: str = "", parts: str = "") -> dict[str, Entry]:
+    """`class_options`; a field that holds another of these classes is the options of that one, with dots.
+
+    ``parts`` is the regular expression of the fields for which that is done; empty: all.
+    """
     options: dict[str, Entry] = {}
     for key, entry in class_options(sources, name, prefix).items():
         held = re.fullmatch(r"(?:Optional\[)?(\w+)\]?", str(entry["type"]))
-        if held is None or held[1] not in sources.classes or held[1] == name or sources.is_enum(held[1]):
+        left = parts and not re.fullmatch(parts, key.rpartition(".")[2])
+        if held is None or left or held[1] not in sources.classes or held[1] == name or sources.is_enum(held[1]):
             options[key] = entry
             continue
-        options.update(nested_options(sources, held[1], f"{key}."))
+        options.update(nested_options(sources, held[1], f"{key}.", parts))
         _overwrite(options, f"{key}.", entry["default"])
     return options
 

@@ -120,9 +120,9 @@ def where(draft: Draft, citations: Citations) -> Sections:
     fixed = _edited(draft, settings)
     if fixed is not None:
         span = fixed.edits[0].span
-        patch = fixed.patch or ""
+        patch = (fixed.patch or "").rstrip("\n")
         fence = fence_around(patch)
-        diff = f"\n\n{fence}diff\n{patch.rstrip()}\n{fence}" if patch else ""
+        diff = f"\n\n{fence}diff\n{patch}\n{fence}" if patch else ""
         return _at("asked.where", span, citations, rest=diff)
     case = next((cause.case for cause in draft.diagnosis.causes), None)
     change = split(case.section("fix", language), FIX_WORDS)[0] if case is not None else ""

@@ -257,7 +257,11 @@ class Reasons:
         signals = [s for s in self.context.evidence.signals if s.kind in self.cause.case.signals]
         signals.sort(key=lambda signal: signal.stated)
         if signals:
-            return self._say("symptom_seen", [signals[0].span], quoted=_short(signals[0].span.text))
+            seen = signals[0]
+            if any(map(str.isalpha, seen.span.text)):
+                return self._say("symptom_seen", [seen.span], quoted=_short(seen.span.text))
+            meaning = seen.observed.get(self.language) if seen.observed is not None else self._meaning(seen.kind)
+            return self._say("symptom_meant", [seen.span], meaning=meaning)
         return self._say("symptom")
 
     def _facts(self, feature: str) -> Iterator[Recognised | None]:

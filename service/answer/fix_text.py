@@ -12,6 +12,7 @@ from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
+from trainmedic.service.answer.messages import messages
 
 _NUMBER = r"\d+(?:\.\d+)+(?:\.post\d+)?"
 _RELEASES = regex(
@@ -22,6 +23,9 @@ _RELEASES = regex(
     re.IGNORECASE,
 )
 """The releases that an entry of a list names before its colon."""
+_AROUND = " ,\\"
+_ON_A_LINE = 3
+"""Changed lines of a diff that are shown within a sentence."""
 
 
 def concerning(text: str, case: Case, evidence: Evidence) -> tuple[str, str]:
@@ -48,6 +52,26 @@ def without_diffs(text: str) -> str:
         if not before and fence:
             is_diff = fence_of(line)[1] == "diff"
         if not (is_diff and (before or fence)):
+            lines.append(line)
+    return "\n".join(lines).strip()
+
+
+def on_a_line(text: str, language: str) -> str:
+    """A fix without room for blocks: of a small diff what it adds, else what it takes out, stands within the text."""
+    lines: list[str] = []
+    fence, is_diff, changed, indent = "", False, list[str](), 0
+    for line in text.split("\n"):
+        before, fence = fence, fence_after(line, fence)
+        if not before and fence:
+            is_diff, changed, indent = fence_of(line)[1] == "diff", [], len(line) - len(line.lstrip())
+        elif before and not fence:
+            kept = [each for each in changed if each[0] == "+"] or changed
+            if kept and len(kept) <= _ON_A_LINE:
+                options = ("、" if language == "zh" else ", ").join(f"`{each[1:].strip(_AROUND)}`" for each in kept)
+                lines.append(options if kept[0][0] == "+" else messages("leave_out", language, options=options))
+        elif before and is_diff and line[indent : indent + 1] in ("+", "-") and "`" not in line:
+            changed.append(line[indent:])
+        elif not before:
             lines.append(line)
     return "\n".join(lines).strip()
 
@@ -80,7 +104,7 @@ def _is_elsewhere(entry: str, case: Case, evidence: Evidence) -> bool:
     used = profiles().get(fact.value) if fact is not None else None
     named = profiles().get(package)
     if used is not None and named is not None and named not in (used, profiles().get(used.inherits)):
-        trainers = named.kind == used.kind == "trainer" and package != "transformers"
+        trainers = named.kind == used.kind == "trainer"
         if trainers and not named.backend and used.base != package:
             return True
     owners = [package] if package else list(case.frameworks if len(case.frameworks) == 1 else case.affected)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from trainmedic.kb.fences import fence_after
 from trainmedic.kb.frameworks import catalogue
-from trainmedic.kb.frameworks.profiles import profiles, select, title
+from trainmedic.kb.frameworks.profiles import FOREIGN, SCRIPTED, profiles, select, title
 from trainmedic.kb.frameworks.settings import index, specs
 from trainmedic.kb.frameworks.spelling import spelling
 from trainmedic.kb.frameworks.values import Nothing, normalise
@@ -23,11 +23,8 @@ from trainmedic.kb.model.run import Unresolved
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.ranking.fix_values import changed_by
 
-_ELSEWHERE = ("deepspeed", "accelerate", "env", "launcher")
-"""Readers of their own files and variables: their names are valid with any framework."""
-_SOURCES = ("trl", "transformers", "peft")
-"""Frameworks whose option names cases use unless they name one."""
-_SPELL_ALIKE = {*_SOURCES, *(profile.name for profile in profiles().values() if profile.options_of in _SOURCES)}
+_SPELL_ALIKE = {*SCRIPTED, *(profile.name for profile in profiles().values() if profile.options_of in SCRIPTED)}
+"""Cases use the option names of these unless they name another framework."""
 _NAME = r"(?P<name>[A-Za-z][A-Za-z0-9]{0,40}(?:_[A-Za-z0-9]{1,40}){1,8})"
 _SPAN = regex(rf"`-{{0,2}}{_NAME}(?:(?:\s?[:=]|\s)[^`\n]{{0,80}})?`")
 _LINE = regex(rf"^[+ -]\s{{0,8}}-{{0,2}}{_NAME}\s?[:=](?!=)", re.MULTILINE)
@@ -35,7 +32,7 @@ _NAMED = regex(
     "|".join(
         rf"\b{re.escape(word)}\b"
         for name in select("trainer", "library", "server")
-        if name not in ("transformers", "peft")
+        if name not in SCRIPTED or profiles()[name].kind == "trainer"
         for word in (title(name), *profiles()[name].aliases)
     ),
     re.IGNORECASE,
@@ -138,7 +135,7 @@ def _there(written: str, dialect: Dialect, renames: Mapping[str, str]) -> str | 
     match = _ASSIGNED.match(written)
     name = match["name"] if match is not None else ""
     setting = _setting(name)
-    if match is None or setting is None or any(index(column).get(name) for column in _ELSEWHERE):
+    if match is None or setting is None or any(index(column).get(name) for column in FOREIGN):
         return written
     if specs()[setting].kind == "any":
         return written
@@ -168,7 +165,7 @@ def _renamed(text: str, dialect: Dialect) -> Iterator[tuple[str, str]]:
     names = (match["name"] for line in text.split("\n") if not _NAMED.search(line) for match in _found(line))
     for name in dict.fromkeys(names):
         setting = _setting(name)
-        if setting is None or any(index(column).get(name) for column in _ELSEWHERE):
+        if setting is None or any(index(column).get(name) for column in FOREIGN):
             continue
         here = dialect.keys(setting)
         if not here or name in [key.key for key in specs()[setting].keys(dialect.framework)]:
@@ -184,4 +181,4 @@ def _found(line: str) -> list[re.Match[str]]:
 
 def _setting(name: str) -> str | None:
     """The setting of a plainly spelled name."""
-    return next((spec.name for column in _SOURCES for spec, key in index(column).get(name, ()) if key.how == ""), None)
+    return next((spec.name for column in SCRIPTED for spec, key in index(column).get(name, ()) if key.how == ""), None)

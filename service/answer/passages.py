@@ -15,12 +15,12 @@ from trainmedic.kb.parse.text.pictures import MARK
 from trainmedic.kb.projection import project
 from trainmedic.service.answer.citations import Citations, place, quote, shown_name
 from trainmedic.service.answer.differential import Reasons, Tree
-from trainmedic.service.answer.fix_text import concerning, without_diffs
+from trainmedic.service.answer.fix_text import concerning, on_a_line, without_diffs
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.option_names import in_dialect
 from trainmedic.service.answer.refutations import refutations_of
 from trainmedic.service.answer.schema import Section, StatementView
-from trainmedic.service.answer.text import split, word_count
+from trainmedic.service.answer.text import split, without_tables, word_count
 from trainmedic.service.answer.views import finding_view, grouped, in_words, joined, merged_evidence
 from trainmedic.service.dialogue.what_if import WhatIf
 from trainmedic.service.ranking.diagnose import Diagnosis, complaint, nothing_readable, unread_log
@@ -182,7 +182,7 @@ def origins(belief: MechanismBelief, diagnosis: Diagnosis, context: Context, cit
             change = split(origins[node.id].fix.get(language), CHANGE_WORDS)[0]
         else:
             markers.append(citations.case(cases[node.id]))
-            change = split(_fix_here(cases[node.id], context, language), CHANGE_WORDS)[0]
+            change = _change(cases[node.id], context, language)
         supports = node.supports or tuple(statement for inner in node.nodes for statement in inner.supports)
         item = f"**{node.title}** [{markers[-1]}]{_basis(supports[:1], language)}"
         item += messages("change", language, change=change) if change else ""
@@ -267,10 +267,10 @@ def fix(
     return (*diffs, *cited("fix", head, marker)), (*cited("fix", rest, marker), *other)
 
 
-def _fix_here(case: Case, context: Context, language: str) -> str:
-    """A case's fix in the words of the user's framework, without what it says for other releases and frameworks."""
+def _change(case: Case, context: Context, language: str) -> str:
+    """The beginning of a case's fix in the words of the user's framework, without what it says for other releases."""
     text = in_dialect(case.section("fix", language), case, context.evidence, language)
-    return concerning(text, case, context.evidence)[0]
+    return split(on_a_line(concerning(text, case, context.evidence)[0], language), CHANGE_WORDS)[0]
 
 
 def patch(own: Sequence[Finding], context: Context, citations: Citations) -> Sections:
@@ -342,8 +342,8 @@ def diff(patch: str | None, note: str, appears: Sequence[str], context: Context,
     if markers:
         named = [f"{titles[rule].get(language)} [{marker}]" for rule, marker in markers.items()]
         note += messages("appears", language, count=len(named), titles=joined(named, language))
-    fence = fence_around(patch)
-    return plain("diff", f"{fence}diff\n{patch.rstrip()}\n{fence}\n{note}".rstrip(), *markers.values())
+    fence, text = fence_around(patch), patch.rstrip("\n")  # a blank at its end is a line of it
+    return plain("diff", f"{fence}diff\n{text}\n{fence}\n{note}".rstrip(), *markers.values())
 
 
 def seen(kind: str, findings: Sequence[Finding], citations: Citations, *, fixes: bool = False) -> Sections:
@@ -385,9 +385,7 @@ def others(diagnosis: Diagnosis, context: Context, lead: Cause | None, citations
         item = messages("candidate", language, title=title, confidence=confidence, marker=marker)
         if diagnosis.verdict == "need_input":
             item += _basis(tuple(Reasons(cause, context, language).supports()), language)
-            item += messages(
-                "change", language, change=split(_fix_here(cause.case, context, language), CHANGE_WORDS)[0]
-            )
+            item += messages("change", language, change=_change(cause.case, context, language))
         items.append(item)
     named = lead is not None or belief is not None or diagnosis.verdict != "need_input"
     return headed("other" if named else "candidates", listing("other", items, markers), language)
@@ -418,7 +416,7 @@ def plain(kind: str, body: str, *markers: int) -> Sections:
 
 
 def cited(kind: str, text: str, marker: int) -> Sections:
-    return plain(kind, _marked(text, marker), marker)
+    return plain(kind, _marked(without_tables(text), marker), marker)
 
 
 def listing(kind: str, items: Sequence[str], markers: Sequence[int], body: str = "") -> Sections:

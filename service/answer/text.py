@@ -31,6 +31,7 @@ ESSENTIAL = frozenset(
 """Kinds of sections that stay before the fold whatever their length."""
 UNCOUNTED = frozenset({"receipt", "files", "supposed", "changes"})
 """What was read and what a follow-up changed: not part of a first answer's text."""
+_BAR = regex(r"(?<!\\)\|")
 _CJK = "\u2e80"
 _WIDE = regex(f"[{_CJK}-\U0010ffff]")
 _LETTER = regex(r"[^\W_]")
@@ -101,7 +102,7 @@ def _first_entry(text: str) -> tuple[str, str]:
 
 def _is_entry(line: str) -> bool:
     bullet, _, rest = line.partition(" ")
-    return bool(rest) and (bullet in ("-", "*") or bullet.rstrip(".").isdecimal())
+    return bool(rest) and (bullet in ("-", "*") or (bullet.endswith(".") and bullet[:-1].isdecimal()))
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -176,6 +177,30 @@ def part(sections: Sequence[Section], count: int) -> tuple[Sequence[Section], Se
         for place in (slice(count), slice(count, None))
     )
     return (first,), (others,)
+
+
+def without_tables(text: str) -> str:
+    """Markdown with its tables as lists: what is read in a chat, a terminal or a thread shows no tables."""
+    lines: list[str] = []
+    head: list[str] = []
+    rows = text.split("\n")
+    for number, line in enumerate(rows):
+        cells = [cell.strip() for cell in _BAR.split(line.strip().strip("|"))] if line.startswith("|") else []
+        if not cells:
+            head = []
+            lines.append(line)
+        elif not head:
+            head = cells
+            lines += [] if _is_rule(rows[number + 1 : number + 2]) else [line]
+        elif not _is_rule([line]):
+            named = (f"{name}: {cell}" for name, cell in zip(head[1:], cells[1:], strict=False) if cell)
+            lines.append(f"- {'; '.join((cells[0], *named))}")
+    return "\n".join(lines)
+
+
+def _is_rule(lines: Sequence[str]) -> bool:
+    """Whether it is the line below the head of a table."""
+    return bool(lines) and "-" in lines[0] and set(lines[0]) <= set("|-: ")
 
 
 def _entries(body: str) -> Iterator[str]:

@@ -19,11 +19,12 @@ from trainmedic.kb.engine.fixes import fixes
 from trainmedic.kb.engine.patches import patched, reread, unified_diff, unstarted
 from trainmedic.kb.engine.rule import FixSpec, RuleSet
 from trainmedic.kb.engine.values import show
-from trainmedic.kb.frameworks.canonical import canonicalise
+from trainmedic.kb.frameworks.canonical import CHECKPOINT, canonicalise
+from trainmedic.kb.frameworks.profiles import FOREIGN
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Source, Span
 from trainmedic.kb.model.report import Edit, Safety, Severity, Text
-from trainmedic.kb.model.run import Option, Origin, RunConfig, Setting, Value, VersionFact
+from trainmedic.kb.model.run import CAST, Option, Origin, RunConfig, Setting, Value, VersionFact
 from trainmedic.service.dialogue.change import UNSET, Change, InvalidChange, parse_change
 from trainmedic.service.dialogue.statements import Statement
 
@@ -34,7 +35,7 @@ MAX_NAME = 120
 OPTIONS = "options"
 """The rule family about the spelling and place of options."""
 # Options of these scopes belong to another program than the trainer: a new one must not be added after them.
-_FOREIGN = ("launcher", "env", "deepspeed", "accelerate", "checkpoint", "cast")
+_FOREIGN = (*FOREIGN, CHECKPOINT, CAST)
 TOO_MANY = Text(en=f"at most {MAX_CHANGES} changes can be tried at once", zh=f"一次最多同时尝试 {MAX_CHANGES} 项修改")
 ALREADY = Text(en="it already has this value", zh="当前已是该值")
 NOWHERE = Text(en="you sent no configuration to set it in", zh="没有提供可以写入该设置的配置")

@@ -11,7 +11,7 @@ from trainmedic.kb.engine.facts import FactBook, Facts
 from trainmedic.kb.engine.mechanism import COMMONNESS, Weighed
 from trainmedic.kb.engine.version_ranges import within
 from trainmedic.kb.frameworks.canonical import name_of
-from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.frameworks.profiles import BASE, SCRIPTED, profiles
 from trainmedic.kb.frameworks.values import truth
 from trainmedic.kb.glossary.terms import Concept
 from trainmedic.kb.model.case import Case
@@ -387,8 +387,8 @@ def below(framework: str) -> frozenset[str]:
     listed = profiles()
     libraries = {profile.name for profile in listed.values() if profile.kind == "library"}
     own = listed.get(framework)
-    on_trainer = own is not None and "transformers" in (own.inherits, own.base)
-    return frozenset(libraries | ({"trl"} if on_trainer else set()))
+    on_trainer = own is not None and BASE in (own.inherits, own.base)
+    return frozenset(libraries.union(SCRIPTED if on_trainer else ()))
 
 
 def _unsaid(case: Case, context: Context) -> bool:
@@ -399,7 +399,7 @@ def _unsaid(case: Case, context: Context) -> bool:
     run = context.evidence.run
     libraries = below(run.framework.value if run.framework is not None else "")
     if run.framework is None and not context.named:
-        libraries |= {"trl"}  # who writes a script on the common trainers names none of them
+        libraries |= set(SCRIPTED)  # who writes a script on the common trainers names none of them
     frameworks = set(case.frameworks)
     return bool(frameworks) and frameworks.isdisjoint(libraries) and frameworks.isdisjoint(context.named)
 

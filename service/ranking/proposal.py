@@ -19,6 +19,7 @@ from trainmedic.service.dialogue.what_if import ALREADY, WhatIf, what_if
 from trainmedic.service.ranking.fix_values import changed_by
 
 _DIFF = regex(r"^```diff\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_NESTED = regex(r"""^([+-]\s*\w+)=\{["'](\w+)["']:\s*([\w.+-]+)\}""", re.MULTILINE)
 _UNSET = "unset"
 
 
@@ -44,7 +45,7 @@ def _changes(case: Case, run: RunConfig) -> Iterator[tuple[str, str]]:
     """The changes of the case's diff that fit, but none of a diff of which a part is not understood, that only renames,
     or that takes out nothing the run has."""
     framework = run.framework.value if run.framework is not None else ""
-    for diff in _DIFF.findall(case.section("fix", "en")):
+    for diff in _DIFF.findall(_NESTED.sub(r"\1.\2=\3", case.section("fix", "en"))):
         edits = changed_by(diff)
         meant: dict[str, tuple[Change, Change]] = {}
         try:

@@ -112,7 +112,7 @@ def test_a_draft_is_the_change_or_the_line_that_came_at_the_bound(
 ) -> None:
     path = tmp_path / "toy-case.md"
     listed = f"sources:\n  - {{{source.replace(', note', ', says: source, note')}}}\nrefutations"
-    bound = PAGE.replace(">=1.0,<2.0", ">=0.27.1").replace('fixed: {trl: "2.0"}\n', "")
+    bound = PAGE.replace(">=1.0,<2.0", ">=0.27.1").replace('fixed: {trl: "2.0"}\neffect: silent\n', "")
     head, _, rest = bound.partition("sources:")
     path.write_text(f"{head}{listed}{rest.partition('refutations')[2]}", encoding="utf-8")
     drafts = [draft.entry(spots) for found in Drafts(spots).of(Claims(path, path.name)) for draft in found]

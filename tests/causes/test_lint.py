@@ -97,8 +97,8 @@ def test_a_problem_has_the_line_of_its_field(tmp_path: Path) -> None:
     found = lint(RuleSet(rules=()), load_cases((page,)), parse, vocabulary(), only={page.as_posix()})
     assert [str(problem).removeprefix(f"{tmp_path}/") for problem in found] == [
         "toy-case.md:5: family: unknown word 'datta'; did you mean 'data'?",
-        "toy-case.md:18: related: there is no case 'other-case'",
-        "toy-case.md:25: en/Fix: '### not a heading\\n' is in the English text, not in the Chinese one",
+        "toy-case.md:19: related: there is no case 'other-case'",
+        "toy-case.md:26: en/Fix: '### not a heading\\n' is in the English text, not in the Chinese one",
     ]
 
 

@@ -22,6 +22,7 @@ frameworks: [trl]
 symptoms: {en: [a, b, c, d], zh: [甲, 乙, 丙, 丁]}
 affected: {trl: ">=1.0,<2.0"}
 fixed: {trl: "2.0"}
+effect: silent
 evidence: reporter
 reviewed: 2026-11-21
 no_rule: "it cannot be seen"
@@ -137,14 +138,14 @@ def test_windows_line_ends_change_nothing() -> None:
         ("frameworks: [trl]", 'frameworks: [""]', 6, "must not be empty"),
         ('affected: {trl: ">=1.0,<2.0"}', "affected: [trl]", 8, "must be a mapping"),
         ("[a, b, c, d], zh: [甲, 乙, 丙, 丁]", "[a], fr: [b]", 7, "unknown field 'fr'"),
-        ("says: reporter, ", "", 13, "field 'says' is missing"),
-        ('why: {en: "No effect.", zh: "没有作用。"}', "because: x", 15, "unknown field 'because'"),
-        ("reviewed: 2026-11-21", "reviewed: 2026-11-21, a friend", 11, "unknown reader 'a friend'"),
-        ("### Cause", "### Reason", 23, "unknown section 'Reason'"),
-        ("### Cause", "### Symptom", 23, "occurs twice"),
-        ("## zh", "## fr", 32, "unknown chapter 'fr'; known: en, zh"),
-        ("## en\n", "## en\nloose text\n", 20, "text outside any section"),
-        ("看。\n", "看。\n## Check a-check\n", 41, "no check is called 'a-check'"),
+        ("says: reporter, ", "", 14, "field 'says' is missing"),
+        ('why: {en: "No effect.", zh: "没有作用。"}', "because: x", 16, "unknown field 'because'"),
+        ("reviewed: 2026-12-21", "reviewed: 2026-11-21, a friend", 11, "unknown reader 'a friend'"),
+        ("### Cause", "### Reason", 24, "unknown section 'Reason'"),
+        ("### Cause", "### Symptom", 24, "occurs twice"),
+        ("## zh", "## fr", 33, "unknown chapter 'fr'; known: en, zh"),
+        ("## en\n", "## en\nloose text\n", 21, "text outside any section"),
+        ("看。\n", "看。\n## Check a-check\n", 42, "no check is called 'a-check'"),
     ],
 )
 def test_a_broken_page_says_where_and_what(old: str, new: str, line: int, message: str) -> None:
@@ -243,7 +244,7 @@ def test_a_case_without_versions_rule_or_relatives_renders_without_their_lines()
     lines = [
         line
         for line in PAGE.splitlines(keepends=True)
-        if not line.startswith(("affected", "fixed", "related", "no_rule"))
+        if not line.startswith(("affected", "fixed", "effect", "related", "no_rule"))
     ]
     text = render_case(case("".join(lines)))
     assert "Versions" not in text

@@ -90,3 +90,10 @@ def test_skyrl_counts_its_mini_batch_in_prompts() -> None:
                option("trainer.micro_train_batch_size_per_gpu", 2),
                option("trainer.placement.policy_num_gpus_per_node", 8)]  # fmt: skip
     assert numbers(sizes(options, "skyrl", "grpo", skyrl="0.3.0")) == (8, 8, 16, 256)
+
+
+def test_torchtitan_accumulates_only_for_a_global_batch() -> None:
+    options = [option("training.local_batch_size", 2), option("num_gpus", 8, "launcher")]
+    for written, expected in ((-1, (8, 8, 1, 16)), (64, (8, 8, 4, 64))):
+        found = sizes([*options, option("training.global_batch_size", written)], "torchtitan", "pt")
+        assert numbers(found) == expected

@@ -43,6 +43,11 @@ uv run python -m torch.distributed.run --nproc_per_node=8 scripts/training/run_r
   --recipe llama32_1b_peft_config --peft_scheme lora train.train_iters=50 train.global_batch_size=32 \\
   train.micro_batch_size=2 optimizer.lr=0.0002 model.seq_length=4096 peft.dim=8
 """
+TITAN = """
+torchrun --nproc_per_node=8 --rdzv_backend c10d --rdzv_endpoint="localhost:0" --local-ranks-filter 0 --role rank \\
+  -m torchtitan.train --job.config_file ./torchtitan/models/llama3/train_configs/llama3_8b.toml \\
+  --training.local_batch_size 2 --training.global_batch_size 64 --parallelism.tensor_parallel_degree 2 --compile.enable
+"""
 
 
 @every_case(
@@ -61,6 +66,12 @@ uv run python -m torch.distributed.run --nproc_per_node=8 scripts/training/run_r
             },
         ),
         (NEMO_RL, "nemo-rl", "grpo", {"model": "Qwen/Qwen2.5-7B", "learning_rate": 5e-7, "num_generations": 16}),
+        (
+            TITAN,
+            "torchtitan",
+            "pt",
+            {"micro_batch": 2, "global_batch": 64, "tensor_parallel": 2, "torch_compile": True},
+        ),
         (
             BRIDGE,
             "megatron-bridge",
@@ -90,3 +101,9 @@ def test_a_misspelt_argument_of_megatron_is_refused() -> None:
 def test_what_sglang_takes_is_no_misspelt_argument_of_slime() -> None:
     text = SLIME.replace("--sglang-mem-fraction-static", "--sglang-any-new-option")
     assert check(parse("", [Attachment(name="run.sh", content=text)]), shipped_rules()).findings == ()
+
+
+def test_a_misspelt_key_of_a_toml_file_is_refused() -> None:
+    text = "[training]\nlocal_batch_size = 1\nsteps = 9\n[checkpoint]\nintervall = 500\n[job]\ndump_folder = 'o'\n"
+    findings = check(parse("", [Attachment(name="llama3.toml", content=text)]), shipped_rules()).findings
+    assert [finding.rule_id for finding in findings] == ["option-unknown"]

@@ -14,6 +14,7 @@ from trainmedic.ingest.update.committed import (
     add_messages,
     add_renames,
     add_side,
+    begun,
     pins_of,
     with_options,
     write_options,
@@ -24,7 +25,7 @@ from trainmedic.kb.data_files import Texts, write_texts
 from trainmedic.kb.error_messages.index import REST, SAID, shipped_tables
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.frameworks import catalogue
-from trainmedic.kb.frameworks.book import Book, Entry, book_of, text_of
+from trainmedic.kb.frameworks.book import Entry, book_of
 from trainmedic.kb.frameworks.tables import HELP, OPTIONS, Table
 from trainmedic.kb.sources.changes import OptionChanges, Rename, function_changes
 from trainmedic.kb.sources.tree import SourceTree, tree_of
@@ -40,9 +41,7 @@ def release(version: str, **files: str) -> SourceTree:
 
 
 def book(**options: Entry) -> str:
-    made = Book(framework="peft")
-    made.add("1.0", {name: dict(entry) for name, entry in options.items()})
-    return text_of(made)
+    return begun("peft", "1.0", options)
 
 
 def test_a_catalogue_keeps_what_is_not_read_of_a_release_and_takes_what_changed() -> None:

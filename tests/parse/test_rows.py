@@ -67,7 +67,7 @@ def test_an_unclosed_wrapper_ends_at_its_number() -> None:
              "jsonl", 10, {"step": 10, "total_steps": 100, "loss": math.nan, "learning_rate": 1e-6}),
             ("OpenRLHF writes them behind its bar",
              "Train step of epoch [0/1]:   1%|▏  | 10/1000 [00:10<17:00, 1.0s/it, loss=nan, chosen_reward=0.1, acc=1]",
-             "openrlhf", 10, {"loss": math.nan, "rewards/chosen": 0.1, "rewards/accuracies": 1}),
+             "postfix", 10, {"loss": math.nan, "rewards/chosen": 0.1, "rewards/accuracies": 1}),
             ("Megatron's line",
              " iteration      122/  250000 | consumed samples:  1249 | learning rate: 9.150E-06 | lm loss: 2.5E+00 |"
              " loss scale: 1.0 | grad norm: 0.231 |", "megatron", 122,
@@ -150,7 +150,7 @@ def test_a_verl_line_is_a_row() -> None:
         "(TaskRunner pid=870) step:83 - actor/entropy_loss:0.317 - actor/pg_loss:np.float64(0.01) - actor/kl_loss:nan"
         " - actor/lr:0.000 - critic/rewards/mean:0.9 - response_length/mean:330.4 - val-core/gsm8k/mean@1:0.5"
     )
-    assert row.style == "verl"
+    assert row.style == "dashed"
     assert row.step == 83
     found = values(row)
     assert found["policy_loss"] == 0.01

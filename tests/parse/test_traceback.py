@@ -258,3 +258,15 @@ def test_a_lone_last_line_that_ends_with_a_colon_gets_the_next_line() -> None:
     assert (found.message, found.span.end_line) == ("Target modules not found:\nq_proj, k_proj", 2)
     (told,) = read("then I see ValueError: not found:\nwhat does it mean")
     assert told.message == "not found:"
+
+
+def test_it_points_at_the_exception_and_at_the_innermost_call_of_the_users_own_code() -> None:
+    frames = SIMPLE.replace("/code/run.py", "/opt/lib/python3.11/site-packages/trl/run.py")
+    (one,) = read(frames)
+    assert [(span.line, span.text) for span in one.places] == [
+        (8, "ValueError: boom: twice"), (3, 'File "/code/train.py", line 7, in main')
+    ]  # fmt: skip
+    (two,) = read(SIMPLE)
+    assert [span.line for span in two.places] == [8, 6]
+    (alone,) = read("RuntimeError: it broke\n")
+    assert alone.places == (alone.span,)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from tests.every_case import every_case
+from tests.shipped import shipped_rules
+from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.edits import apply
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.fixes import _Plan
+from trainmedic.kb.engine.patches import with_patches
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.run import Scalar
 from trainmedic.kb.parse.pipeline import parse
@@ -114,3 +117,55 @@ def test_a_setting_of_a_library_s_own_file_is_written_in_that_library_s_words() 
 def test_a_flag_with_hyphens_keeps_its_spelling() -> None:
     text = "swift rlhf --rlhf_type kto --model a/b --learning-rate 1e-4\n"
     assert fixed("t.sh", text, "learning_rate", 1e-6) == text.replace("1e-4", "1e-6")
+
+
+ARGUMENTS = 'args = TrainingArguments("out", bf16=True, gradient_checkpointing=True)\ntrainer = Trainer(model, args)\n'
+SFT = 'args = SFTConfig(output_dir="o", max_seq_length=2048, packing=True)\ntrainer = SFTTrainer(m, args=args)\n'
+
+
+def test_a_setting_within_an_argument_is_written_with_it_unless_the_argument_is_there() -> None:
+    text = fixed("train.py", ARGUMENTS, "gradient_checkpointing_reentrant", False)
+    made = 'gradient_checkpointing=True, gradient_checkpointing_kwargs={"use_reentrant": False})'
+    assert text == ARGUMENTS.replace("gradient_checkpointing=True)", made)
+    given = ARGUMENTS.replace("bf16=True", "bf16=True, gradient_checkpointing_kwargs=KWARGS")
+    assert fixed("train.py", given, "gradient_checkpointing_reentrant", False) == given
+
+
+@every_case(
+    ("name", "text", "pins", "old", "new"),
+    [
+        ("sft.py", SFT, "trl==0.20.0", "max_seq_length", "max_length"),
+        (
+            "run.sh",
+            "swift sft --model a/b --train_type lora --dataset x\n",
+            "ms-swift==4.1.0",
+            "train_type",
+            "tuner_type",
+        ),
+        (
+            "run.sh",
+            "swift sft --model a/b --train_type=lora --dataset x\n",
+            "ms-swift==4.1.0",
+            "train_type",
+            "tuner_type",
+        ),
+    ],
+)
+def test_a_renamed_option_keeps_its_value(name: str, text: str, pins: str, old: str, new: str) -> None:
+    found = parse("", [Attachment(name=name, content=text), Attachment(name="pip.txt", content=f"{pins}\n")])
+    report = with_patches(check(found, shipped_rules()), found, shipped_rules(), parse)
+    fix = next(finding for finding in report.fired if finding.rule_id == "option-renamed").fixes[0]
+    dashes = "--" if name == "run.sh" else ""
+    assert fix.text.en == f"Write `{dashes}{new}` for `{dashes}{old}`."
+    assert apply(fix.edits, text) == text.replace(old, new)
+    assert fix.clears == ("option-renamed",)
+
+
+def test_a_renamed_switch_is_only_described() -> None:
+    text = "deepspeed --module openrlhf.cli.train_sft --pretrain a/b --dataset x --flash_attn\n"
+    found = parse(
+        "", [Attachment(name="run.sh", content=text), Attachment(name="pip.txt", content="openrlhf==0.9.0\n")]
+    )
+    report = check(found, shipped_rules())
+    fix = next(finding for finding in report.fired if finding.rule_id == "option-renamed").fixes[0]
+    assert (fix.edits, "attn_implementation" in fix.text.en) == ((), True)

@@ -237,7 +237,7 @@ def test_an_option_is_added_behind_the_last_one(
     assert apply([edit], text) == left
 
 
-@every_case("origin", [Origin.YAML, Origin.JSON, Origin.PYTHON, Origin.TOML, Origin.DUMP])
+@every_case("origin", [Origin.YAML, Origin.JSON, Origin.TOML, Origin.DUMP])
 def test_a_nested_key_is_not_written_where_it_would_not_nest(origin: Origin) -> None:
     assert render(origin, "a.b", "1") is None
 

@@ -9,7 +9,7 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.answer.fix_text import concerning, without_diffs
+from trainmedic.service.answer.fix_text import concerning, on_a_line, without_diffs
 
 CASE = Case(
     id="a",
@@ -69,3 +69,20 @@ def test_diffs_of_other_files_are_left_out_and_other_code_stays() -> None:
     text = f"Drop it.\n\n{diff}\n\n```bash\npip install -U trl\n```\nThen:\n~~~diff\n-a\n~~~"
     assert without_diffs(text) == "Drop it.\n\n\n```bash\npip install -U trl\n```\nThen:"
     assert without_diffs("no code") == "no code"
+
+
+@every_case(
+    ("text", "line"),
+    [
+        (
+            "Raise it:\n```diff\n-  --max_length 2048 \\\n+  --max_length 8192 \\\n```\nElse wait.",
+            "Raise it:\n`--max_length 8192`\nElse wait.",
+        ),
+        ("- Ampere:\n  ```diff\n   bf16: true\n  -fp16: true\n  ```", "- Ampere:\nleave out `fp16: true`"),
+        ("Ampere:\n```diff\n bf16: true\n-fp16: true\n```", "Ampere:\nleave out `fp16: true`"),
+        ("So:\n```json\n{}\n```\nThen that.", "So:\nThen that."),
+        ("```diff\n+a: 1\n+b: 2\n+c: 3\n+d: 4\n```", ""),
+    ],
+)
+def test_a_small_diff_is_told_within_a_line(text: str, line: str) -> None:
+    assert on_a_line(text, "en") == line

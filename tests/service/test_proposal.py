@@ -28,7 +28,7 @@ BF16 = "-torch_dtype: float16\n-fp16: true\n+torch_dtype: bfloat16\n+bf16: true\
 
 def proposed(diff: str, config: str) -> Proposal | None:
     one = case(frameworks=("transformers", "trl"), sections={"en": {"fix": f"Do it.\n\n```diff\n{diff}```"}})
-    given = parse("", (Attachment(name="sft.yaml", content=config),))
+    given = parse("", (Attachment(name="sft.py" if "(" in config else "sft.yaml", content=config),))
     return proposal(one, given, shipped_rules(), lambda question, files: parse(question, files))
 
 
@@ -78,3 +78,9 @@ def test_the_answer_shows_the_fix_of_its_cause_in_the_users_file(advisor: Adviso
     answer = advisor.ask(Ask(question="entropy collapses to zero and the reward stands still", attachments=files))
     assert "trainer.save_freq=20 actor_rollout_ref.actor.clip_ratio_high=0.28" in answer.answer
     assert "GRPOConfig(" not in answer.answer
+
+
+def test_the_fix_is_made_in_a_call() -> None:
+    script = 'args = TrainingArguments("out", bf16=True, gradient_checkpointing=True)\ntrainer = Trainer(model, args)\n'
+    found = proposed('+gradient_checkpointing_kwargs={"use_reentrant": False},\n', script)
+    assert 'gradient_checkpointing=True, gradient_checkpointing_kwargs={"use_reentrant": False})' in changed(found)[1]

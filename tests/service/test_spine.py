@@ -14,7 +14,7 @@ from trainmedic.kb.fences import fence_after
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer, DifferentialNode, Section
-from trainmedic.service.answer.text import LEAD_WORDS, UNCOUNTED, fold, split, word_count
+from trainmedic.service.answer.text import LEAD_WORDS, UNCOUNTED, fold, split, without_tables, word_count
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.chat.texts import examples
 
@@ -231,3 +231,16 @@ def test_a_list_that_does_not_fit_continues_behind_the_fold() -> None:
 def test_what_is_essential_is_never_folded() -> None:
     sections = tuple(Section(kind=kind, body="word " * 20) for kind in ("lead", "because", "diff"))
     assert [section.kind for section in fold(sections, most=5) if section.folded] == ["because"]
+
+
+def test_a_table_is_a_list_where_nothing_draws_tables() -> None:
+    table = (
+        "Moved:\n\n| written | valid in | now |\n|---|:--|---|\n| `a` | up to 0.1 | `b` |\n| `c\\|d` | | |\n\nSo it is."
+    )
+    assert without_tables(table) == "Moved:\n\n- `a`; valid in: up to 0.1; now: `b`\n- `c\\|d`\n\nSo it is."
+    assert without_tables("| alone\ntext | more") == "| alone\ntext | more"
+
+
+def test_a_number_before_a_word_is_no_list() -> None:
+    assert split("80 个 loss 恰好为 0。其余如此。", 4)[0] == "80 个 loss 恰好为 0。"
+    assert split("1. First.\n2. Second.", 4)[0] == "First."

@@ -23,6 +23,7 @@ from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.document import answer_title
 from trainmedic.ui.chat.session import Session, chat_message, offered, says_something, under
+from trainmedic.ui.chat.sources import tail
 from trainmedic.ui.chat.texts import Language, words
 from trainmedic.ui.chat.uploads import lines_of
 from trainmedic.ui.context import AppContext
@@ -152,7 +153,7 @@ class AnsweringPage:
         return {
             self._panel: evidence.panel(answer, texts, self._language, rules),
             self._steps: evidence.steps(answer.steps, self._language),
-            self._tail: evidence.tail(answer, self._language),
+            self._tail: tail(answer, texts, self._language, rules),
         }
 
     def _settled(self, answer: Answer, draft: Answer | None, sources: Sequence[Source], session: Session) -> Changes:
@@ -164,7 +165,7 @@ class AnsweringPage:
         if draft is not None and (answer.verdict, answer.causes) != (draft.verdict, draft.causes):
             changes |= self._evidence(answer, sources)
         if draft is None or answer.citations != draft.citations or answer.mode != draft.mode:
-            changes[self._tail] = evidence.tail(answer, self._language)
+            changes[self._tail] = self._evidence(answer, sources)[self._tail]
         if answer.steps:
             changes[self._steps] = evidence.steps(answer.steps, self._language)
         return changes

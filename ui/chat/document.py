@@ -15,7 +15,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from trainmedic.service.answer.schema import Answer
-from trainmedic.ui.chat.evidence import first_sentences, panel, render, spoken, steps, tail
+from trainmedic.ui.chat.evidence import first_sentences, panel, render, spoken, steps
 from trainmedic.ui.chat.frame import header
 from trainmedic.ui.chat.markdown import message_html
 from trainmedic.ui.chat.session import (
@@ -26,6 +26,7 @@ from trainmedic.ui.chat.session import (
     stored_conversation,
     under,
 )
+from trainmedic.ui.chat.sources import tail
 from trainmedic.ui.chat.texts import Language, examples, words
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.verdict import shown_verdict
@@ -97,14 +98,14 @@ def parts(context: AppContext, stored: StoredConversation, language: Language) -
     """The evidence of a linked answer and what is under it, as the framework's page has them."""
     answer, history = stored.answer, context.memory.history
     spoken_here = spoken(answer, language)
-    texts = {source.name: source.text for source in stored.sources}
+    texts, rules = {source.name: source.text for source in stored.sources}, context.advisor.knowledge.rules
     follow = offered(context, answer, stored.sources, language)
     vote = history.feedback(answer.id) if history is not None else None
     title = answer_title(answer, language)
     return {
-        "panel": Markup(panel(answer, texts, language, context.advisor.knowledge.rules)),
+        "panel": Markup(panel(answer, texts, language, rules)),
         "steps": Markup(steps(answer.steps, language)),
-        "tail": Markup(tail(answer, language)),
+        "tail": Markup(tail(answer, texts, language, rules)),
         "after": Markup(under(context, answer.id, spoken_here, title, follow, vote, feedback=says_something(answer))),
     }
 

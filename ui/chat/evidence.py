@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -11,21 +11,22 @@ from markupsafe import Markup
 
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.engine.values import show
-from trainmedic.kb.frameworks.profiles import title
+from trainmedic.kb.frameworks.profiles import profiles, title
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import FindingView, RunView, SignalView
-from trainmedic.service.answer.schema import Answer, CauseView, Citation, DifferentialNode, RefutationView, StepView
+from trainmedic.service.answer.schema import Answer, StepView
 from trainmedic.service.answer.views import grouped, merged_evidence
+from trainmedic.ui.chat.causes import LIKELY_OTHER, OPEN, branches
 from trainmedic.ui.chat.excerpt import Excerpt, excerpts
 from trainmedic.ui.chat.plots import RunPlots, overlaid, run_plots
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, Words, path_of, words
 from trainmedic.ui.chat.uploads import WaitingFile
 from trainmedic.ui.present.messages import messages
+from trainmedic.ui.present.verdict import shown_verdict
 
 STEPS = {"high": 3, "medium": 2, "low": 1}
 """Bars filled for a confidence."""
-REFUTED_SHOWN = 4
 SEVERITIES = ("error", "warning", "info")
 """Worst first."""
 PACKAGES = {
@@ -36,34 +37,31 @@ PACKAGES = {
     "torch": "PyTorch",
 }
 """Display names of packages that are not frameworks."""
+MAX_VERSIONS = 6
 # GRPO, DAPO and the like are written in capitals, longer names are words.
 LONGEST_ACRONYM = 5
 MAX_FILES = 3
 """Files that one finding shows excerpts of."""
-MAX_PATCHES = 1
-"""Patches shown open; the others are folded."""
 EMPHASIS = regex(r"(?<![\w*])\*([^\s*](?:[^*]*[^\s*])?)\*(?![\w*])")
 TICKED = regex(r"`([^`\n]+)`")
 SETTLED = ("answered", "no_fault")
-HEALTHY = ("healthy_log", "no_fault")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingExcerpts:
-    """One finding with excerpts of the user's text; ``defaulted``: it rests on a default too; ``files`` have it."""
+    """One finding with the lines of the user's text, and the patch, that no finding before it shows.
+
+    ``places`` are the first in each file, ``defaults`` the settings that it rests on and that are not written, and
+    ``files`` the number of files that have it. ``own``: the patch repairs the first cause.
+    """
 
     finding: FindingView
     excerpts: tuple[Excerpt, ...]
-    defaulted: bool
+    places: tuple[Span, ...]
+    defaults: tuple[str, ...]
     files: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CitedSource:
-    """A citation with the grade of its case; ``citation.quote`` is shown on hover."""
-
-    citation: Citation
-    grade: str | None
+    patch: str
+    own: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,37 +105,34 @@ def spoken(answer: Answer, language: Language) -> Language:
 
 
 def panel(answer: Answer, texts: Mapping[str | None, str], language: Language, rules: RuleSet | None = None) -> str:
-    """The evidence above the sources: facts of the run, findings, patch, metrics, causes, refutations.
+    """The evidence above the sources: facts of the run, findings with their patches, metrics, causes, defects.
 
     ``texts`` are the masked input texts by name (None: the question); ``rules`` those whose titles a patch is told by.
     """
     language = spoken(answer, language)
-    related, aside, unsure = sorted_findings(answer, rules)
-    own, others = patches(answer, (*related, *aside))
-    causes = answer.causes
+    found, aside, unsure = shown_findings(answer, texts, rules)
+    runs = plotted(answer, [*found, *aside], texts, language)
+    drawn = {(item.run.attachment, line) for item in runs for line in item.run.onset_lines}
     return render(
         "panel.html",
         language,
         a=answer,
+        verdict=shown_verdict(answer),
         overlay=overlaid(answer.comparison.series, answer.series, words(language)) if answer.comparison else None,
         facts=facts(answer.run),
-        findings=[with_excerpts(group, texts) for group in grouped(related)],
-        aside=[with_excerpts(group, texts) for group in grouped(aside)],
+        findings=found,
+        aside=aside,
         unsure=unsure,
-        patches=own[:MAX_PATCHES],
-        more_patches=(*own[MAX_PATCHES:], *others),
         titles=titles(answer, rules, language) if rules is not None else {},
         effective=answer.effective if answer.effective and (answer.effective.rows or answer.effective.lost) else None,
         lost=[(each, messages(f"effective.{each.kind}", language)) for each in answer.effective.lost]
         if answer.effective is not None
         else [],
-        signals=signals(answer.signals),
-        runs=plotted(answer, [*related, *aside], texts, language),
-        tree=Markup(tree(answer, language)),
-        causes=[(cause, reasons(cause, answer.verdict, language)) for cause in causes],
-        steps=STEPS,
-        refuted=refuted(answer),
-        refuted_shown=REFUTED_SHOWN,
+        signals=[
+            each for each in signals(answer.signals) if (each.evidence.attachment, each.evidence.line) not in drawn
+        ],
+        runs=runs,
+        causes=Markup(causes(answer, language)),
         pasted=any(item.name is not None for item in answer.receipt.inputs)
         or any(not signal.stated for signal in answer.signals),
     )
@@ -149,36 +144,30 @@ def titles(answer: Answer, rules: RuleSet, language: Language) -> dict[str, str]
     return {name: rule.title.get(language) for name in ids if (rule := rules.get(name)) is not None}
 
 
-def tree(answer: Answer, language: Language) -> str:
-    """The differential as nested folds. A place links to the finding that shows the pasted line."""
-    rules = {
+def causes(answer: Answer, language: Language) -> str:
+    """The considered causes as nested folds. A place links to the finding that shows the pasted line."""
+    tree = branches(answer, language)
+    if not tree:
+        return ""
+    found = {
         (span.attachment, span.line): f"tm-rule-{finding.rule_id}"
         for finding in reversed(answer.findings)
         for span in finding.evidence
         if not span.default and finding.status == "fired"
     }
-    spans = [span for node in answer.differential.nodes for span in spans_of(node)]
-    spans += [span for item in answer.differential.excluded for reason in item.excluded_by for span in reason.evidence]
-    anchors = {span: rules.get((span.attachment, span.line), "") for span in spans}
-    return render("tree.html", language, tree=answer.differential, anchors=anchors)
-
-
-def spans_of(node: DifferentialNode) -> Iterator[Span]:
-    """The places of a node and of everything below it."""
-    for reason in (*node.supports, *node.contradicts, *node.excluded_by):
-        yield from reason.evidence
-    for child in node.nodes:
-        yield from spans_of(child)
-
-
-def tail(answer: Answer, language: Language) -> str:
-    """The evidence that depends on the answer's text: its sources, the receipt, how it was made."""
-    language = spoken(answer, language)
-    inputs = list(answer.receipt.inputs)
-    if answer.comparison is not None:
-        names = {item.name for item in inputs}
-        inputs += [item for item in answer.comparison.receipt.inputs if item.name not in names]
-    return render("tail.html", language, a=answer, inputs=inputs, citations=cited(answer))
+    excluded, other = answer.differential.excluded, answer.differential.other
+    spans = [span for branch in tree for span in branch.spans]
+    spans += [span for item in excluded for reason in item.excluded_by for span in reason.evidence]
+    return render(
+        "causes.html",
+        language,
+        branches=tree,
+        settled=answer.verdict in SETTLED,
+        other=other if answer.verdict in OPEN and other >= LIKELY_OTHER else None,
+        excluded=excluded if answer.verdict in OPEN else (),
+        anchors={span: found.get((span.attachment, span.line), "") for span in spans},
+        steps=STEPS,
+    )
 
 
 def steps(views: Sequence[StepView], language: Language) -> str:
@@ -214,16 +203,41 @@ def sorted_findings(
     return related, aside, unsure
 
 
-def with_excerpts(findings: Sequence[FindingView], texts: Mapping[str | None, str]) -> FindingExcerpts:
-    """Findings that say the same of several files, with excerpts of the first of them."""
-    evidence = merged_evidence(findings)
+def shown_findings(
+    answer: Answer, texts: Mapping[str | None, str], rules: RuleSet | None
+) -> tuple[list[FindingExcerpts], list[FindingExcerpts], list[FindingView]]:
+    """The findings about the question and the others, those of the same words as one, and the undecided ones."""
+    related, aside, unsure = sorted_findings(answer, rules)
+    patched = patches(answer, (*related, *aside))
+    marked: set[tuple[str | None, int]] = set()
+    found = [_with_excerpts(group, answer, texts, patched, marked) for group in grouped(related)]
+    return found, [_with_excerpts(group, answer, texts, patched, marked) for group in grouped(aside)], unsure
+
+
+def _with_excerpts(
+    findings: Sequence[FindingView],
+    answer: Answer,
+    texts: Mapping[str | None, str],
+    patched: tuple[Sequence[FindingView], Sequence[FindingView]],
+    marked: set[tuple[str | None, int]],
+) -> FindingExcerpts:
+    """Findings that say the same of several files, with excerpts of the first of them without ``marked`` lines."""
+    finding, evidence = findings[0], [span for span in merged_evidence(findings) if not span.default]
     names = list(dict.fromkeys(span.attachment for span in evidence))
     shown = [span for span in evidence if span.attachment in names[:MAX_FILES]]
+    fresh = [span for span in shown if (span.attachment, span.line) not in marked]
+    marked.update((span.attachment, span.line) for span in shown)
+    said = f"{finding.message} {finding.fix}"
     return FindingExcerpts(
-        finding=findings[0],
-        excerpts=excerpts(shown, texts),
-        defaulted=any(span.default for span in evidence),
+        finding=finding,
+        excerpts=excerpts(fresh, texts),
+        places=tuple({span.attachment: span for span in reversed(shown)}[name] for name in names[:MAX_FILES]),
+        defaults=tuple(name for name, each in answer.run.settings.items() if each.default and name in said)
+        if len(evidence) < len(merged_evidence(findings))
+        else (),
         files=len(names) if len(findings) > 1 else 1,
+        patch=(finding.patch or "") if any(finding in each for each in patched) else "",
+        own=finding in patched[0],
     )
 
 
@@ -243,16 +257,18 @@ def patches(answer: Answer, findings: Iterable[FindingView]) -> tuple[list[Findi
 
 
 def facts(run: RunView) -> list[str]:
-    """The run in a few words: framework with its version, algorithm, model, versions that often matter."""
+    """The run in a few words: framework with its version, algorithm, model, versions."""
     framework, versions = run.framework, run.versions
     facts = []
     if framework:
-        facts.append(f"{framework_name(framework)} {versions.get(framework, '')}".strip())
+        release = versions.get(framework, "")
+        facts.append(f"{framework_name(framework)} {release if release[:1].isdigit() else ''}".strip())
     if algorithm := run.algorithm:
         facts.append(algorithm.upper() if len(algorithm) <= LONGEST_ACRONYM else algorithm)
     facts += [run.model.rstrip("/").rpartition("/")[2]] if run.model else []
-    facts += [f"{name} {versions[name]}" for name in ("torch", "transformers", "deepspeed") if name in versions]
-    return facts
+    others = sorted(name for name in versions if name in profiles() and name != framework)
+    shown = [*(["torch"] if "torch" in versions else []), *others][:MAX_VERSIONS]
+    return facts + [f"{name} {versions[name]}" for name in shown]
 
 
 def signals(views: Iterable[SignalView]) -> list[SignalView]:
@@ -264,15 +280,15 @@ def signals(views: Iterable[SignalView]) -> list[SignalView]:
 
 
 def plotted(
-    answer: Answer, findings: Sequence[FindingView], texts: Mapping[str | None, str], language: Language
+    answer: Answer, findings: Sequence[FindingExcerpts], texts: Mapping[str | None, str], language: Language
 ) -> list[PlottedRun]:
     """The metrics of each log. An onset leads to the finding that shows its line, else to an excerpt below."""
     anchors: dict[tuple[str | None, int], str] = {}
-    for group in grouped(findings):
-        for excerpt in with_excerpts(group, texts).excerpts:
+    for item in findings:
+        for excerpt in item.excerpts:
             for row in excerpt.rows:
                 if not row.gap:
-                    anchors.setdefault((excerpt.name, row.number), f"tm-rule-{group[0].rule_id}")
+                    anchors.setdefault((excerpt.name, row.number), f"tm-rule-{item.finding.rule_id}")
     runs = []
     for number, run in enumerate(run_plots(answer.series, words(language)), start=1):
         onsets = {line: anchors[run.attachment, line] for line in run.onset_lines if (run.attachment, line) in anchors}
@@ -284,39 +300,10 @@ def plotted(
     return runs
 
 
-def whole_line(attachment: str | None, line: int, text: str) -> Span:
-    return Span(attachment=attachment, line=line, column=1, end_line=line, end_column=len(text) + 1, text=text)
-
-
-def reasons(cause: CauseView, verdict: str, language: Language) -> tuple[list[str], list[str]]:
-    """The reasons for a cause, and those against it: for a healthy run a log without trouble is none."""
-    t = words(language)
-    why = [t["why_for"][name] for name in cause.why if name in t["why_for"]]
-    against = [t["why_against"][name] for name in cause.why if name in t["why_against"] and (name, verdict) != HEALTHY]
-    return why, against
-
-
-def refuted(answer: Answer) -> list[RefutationView]:
-    """What does not help against the first cause, unless that is only a guess."""
-    causes = answer.causes
-    if not causes or (answer.verdict not in SETTLED and causes[0].confidence == "low"):
-        return []
-    return list(causes[0].refutations)
-
-
-def cited(answer: Answer) -> list[CitedSource]:
-    causes = {cause.case_id: cause for cause in answer.causes}
-    findings = {finding.rule_id: finding for finding in answer.findings}
-    sources = []
-    for citation in answer.citations:
-        quote, grade = citation.quote, None
-        if citation.kind == "case" and citation.id in causes:
-            cause = causes[citation.id]
-            quote, grade = quote or first_sentences(cause.cause), cause.evidence_grade
-        elif citation.kind == "rule" and citation.id in findings:
-            quote = quote or findings[citation.id].message
-        sources.append(CitedSource(citation=replace(citation, quote=quote), grade=grade))
-    return sources
+def whole_line(attachment: str | None, line: int, text: str, column: int = 1) -> Span:
+    """``text`` as a part of one line."""
+    end = column + len(text)
+    return Span(attachment=attachment, line=line, column=column, end_line=line, end_column=end, text=text)
 
 
 def first_sentences(text: str, limit: int = 220) -> str:

@@ -48,7 +48,7 @@ class Excerpt:
 
 
 def excerpts(spans: Iterable[Span], texts: Mapping[str | None, str]) -> tuple[Excerpt, ...]:
-    """One excerpt for each text that the spans point into, without those of defaults.
+    """One excerpt for each text that the spans point into, without those of defaults; the first with its context.
 
     If a text is not available (a link to an old answer may lack it), the spans' own text is shown.
     """
@@ -58,10 +58,14 @@ def excerpts(spans: Iterable[Span], texts: Mapping[str | None, str]) -> tuple[Ex
         if not span.default:
             by_name.setdefault(span.attachment, []).append((mark, span))
             mark = "more"
-    return tuple(_excerpt(name, marked, texts.get(name)) for name, marked in by_name.items())
+    contexts = (CONTEXT, *(0 for _ in by_name))
+    return tuple(
+        _excerpt(name, marked, texts.get(name), context)
+        for (name, marked), context in zip(by_name.items(), contexts, strict=False)
+    )
 
 
-def _excerpt(name: str | None, marked: Sequence[tuple[str, Span]], text: str | None) -> Excerpt:
+def _excerpt(name: str | None, marked: Sequence[tuple[str, Span]], text: str | None, context: int) -> Excerpt:
     first = marked[0][1]
     place = f"{first.line}:{first.column}"
     lines = text.split("\n") if text is not None else []
@@ -71,7 +75,7 @@ def _excerpt(name: str | None, marked: Sequence[tuple[str, Span]], text: str | N
     hits = _hits(marked, lines)
     rows: list[Row] = []
     before = 0
-    for number in sorted({n for hit in hits for n in range(hit - CONTEXT, hit + CONTEXT + 1) if 1 <= n <= len(lines)}):
+    for number in sorted({n for hit in hits for n in range(hit - context, hit + context + 1) if 1 <= n <= len(lines)}):
         if number not in hits and not lines[number - 1].strip() and number in (1, len(lines)):
             continue  # a blank line at either end says nothing
         if before and number > before + 1:

@@ -44,10 +44,10 @@ RAW = {
 RAW_TEXT = regex("|".join(re.escape(text) for text in RAW), re.IGNORECASE)
 EXAMPLE = regex(r"\n+`{3,}diff\n.*?\n`{3,}[ ]*(?:\n+(\[\d+\])[ ]*)?(?=\n|$)", re.DOTALL)
 """A case's own example of the change, with the marker after it."""
+MANY_FILES = 8
+"""Files of a question that are named."""
 MANY_LINES = 8
 """A question of more lines than this, or an indented one, is shown as code."""
-REFUTED = 3
-"""Refutations shown in the chat; the page shows all of them beside it."""
 # A team's own pages and drafts come the same way as ours: no HTML, nothing that loads.
 _PAGE = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
@@ -68,7 +68,10 @@ def message_html(text: str, copy: str) -> Markup:
 def question(text: str, files: Iterable[tuple[str, int]] = (), language: Language = "en") -> str:
     """The user's question, verbatim, and the names of its files with their line counts, if they have lines."""
     parts = [verbatim(text.strip("\n"))] if text.strip() else []
-    names = [code(name) + (f" {lines(count, words(language))}" if count else "") for name, count in files]
+    t = words(language)
+    names = [code(name) + (f" {lines(count, t)}" if count else "") for name, count in files]
+    if len(names) > MANY_FILES:
+        names[MANY_FILES - 1 :] = [t["read_more"].format(count=len(names) - MANY_FILES + 1)]
     return "\n\n".join([*parts, " · ".join(names)] if names else parts)
 
 
@@ -186,24 +189,16 @@ def _sections(view: Answer, language: Language) -> Iterator[Section]:
     for section in view.sections:
         if section.kind in ("receipt", "confidence"):
             continue  # the page shows the receipt in its own place, and the heading says the confidence
-        if section.kind == "seen" and related:
-            link = f"[{t['see_findings']}](#tm-findings)"
-            section = replace(section, body="\n".join([*_bullets(section.items), "", link]))
+        if section.kind == "seen" and section.folded and related:
+            section = replace(section, body=f"[{t['see_findings']}](#tm-findings)")
         elif section.kind == "listed" and aside:
             link = f"[{t['see_listed'].format(count=len(aside))}](#tm-findings)"
             section = replace(section, body=link)
         elif section.kind == "aside":
             continue  # the patches of what is only noticed stand beside the chat
-        elif section.kind == "refuted" and len(section.items) > REFUTED + 1:
-            link = f"[{t['see_refuted'].format(count=len(section.items) - REFUTED)}](#tm-refuted)"
-            section = replace(section, body="\n".join([*_bullets(section.items[:REFUTED]), "", link]))
         elif section.kind == "fix" and patched:  # the user's own text is a better example than the case's
             section = replace(section, body=EXAMPLE.sub(lambda match: f" {match[1] or ''}", section.body).strip())
         yield section
-
-
-def _bullets(items: Sequence[str]) -> list[str]:
-    return [f"- {item}" for item in items]
 
 
 def safe(text: str, known: frozenset[int]) -> str:

@@ -35,6 +35,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--fit", type=Path, metavar="FILE", help="with --outside: fit the ranking on it, write it to FILE"
     )
     parser.add_argument(
+        "--taught", type=Path, metavar="FILE", help="with --fit: fit it on messages that readers labelled, too"
+    )
+    parser.add_argument(
         "--model",
         metavar="URL",
         help="with --outside: measure the model served there, alone and with trainmedic, and store its calibration",
@@ -89,7 +92,12 @@ def _outside(options: argparse.Namespace) -> int:
     if options.fit is not None:
         from trainmedic.ui.evaluation.fit import fitted
 
-        note = f"{len(incidents)} incidents of {options.outside.name}, knowledge {advisor.knowledge.cases.version}"
+        note = f"{len(incidents)} incidents of {options.outside.name}"
+        if options.taught is not None:
+            taught = [incident for incident in read_incidents(options.taught) if incident.question]
+            note += f", {len(taught)} labelled messages of {options.taught.name}"
+            incidents = (*incidents, *taught)
+        note += f", knowledge {advisor.knowledge.cases.version}"
         options.fit.write_text(fitted(incidents, advisor, note), encoding="utf-8")
         print(f"{options.fit}: fitted on {len(incidents)} incidents", file=sys.stderr)
         return 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -176,6 +176,22 @@ def questions_of(incidents: Sequence[Incident], advisor: Advisor) -> tuple[Quest
     return tuple(questions)
 
 
+def _to_be_taught(question: Question, scorer: Scorer) -> Question:
+    """A labelled message with the candidates that say something: not those close to the cause, nor the pages that were
+    learned from its thread, nor those that its reader could not choose yet."""
+    incident = question.incident
+    if not incident.labelled:
+        return question
+    out = (incident.close | scorer.citing(incident)) - incident.right
+    left = (each for each in question.candidates if each.cause.id not in out)
+    return replace(
+        question,
+        candidates=tuple(
+            each for each in left if each.cause.id in incident.right or each.cause.reviewed < incident.labelled
+        ),
+    )
+
+
 def sample_of(questions: Sequence[Question], scorer: Scorer) -> Sample:
     """The features of each question's candidates, as ranking computes them."""
     x: list[list[float]] = []
@@ -183,7 +199,7 @@ def sample_of(questions: Sequence[Question], scorer: Scorer) -> Sample:
     owner: list[int] = []
     z: list[list[float]] = []
     for number, question in enumerate(questions):
-        right = scorer.right(question.incident.required) | stated(question, scorer)
+        right = right_of(question, scorer)
         none = none_features(question.context)
         for candidate in question.candidates:
             values = features(candidate, question.context)
@@ -198,6 +214,12 @@ def sample_of(questions: Sequence[Question], scorer: Scorer) -> Sample:
         questions=np.array(z).reshape(-1, len(NONE_NAMES)),
         groups=tuple(question.incident.family for question in questions),
     )
+
+
+def right_of(question: Question, scorer: Scorer) -> frozenset[str]:
+    """The causes that are right: those that a reader chose, or that mention what the incident requires."""
+    incident = question.incident
+    return incident.right if incident.labelled else (scorer.right(incident.required) | stated(question, scorer))
 
 
 def stated(question: Question, scorer: Scorer) -> frozenset[str]:
@@ -293,7 +315,7 @@ def _top(question: Question, weights: Weights, scorer: Scorer) -> Top:
     if not differential.causes:
         return Top(probability=0.0, right=False, likelihood=0.0)
     first = differential.causes[0]
-    right = scorer.right(question.incident.required) | stated(question, scorer)
+    right = right_of(question, scorer)
     likely = likelihood(differential, first) if answerable(question.context) else 0.0
     return Top(probability=first.probability, right=first.case.id in right, likelihood=likely)
 
@@ -341,7 +363,7 @@ def fitted(incidents: Sequence[Incident], advisor: Advisor, note: str) -> str:
     whose thread no page cites: data that weights were fitted on or pages written from flatter both.
     """
     scorer = Scorer(advisor.knowledge.published)
-    questions = questions_of(incidents, advisor)
+    questions = tuple(_to_be_taught(question, scorer) for question in questions_of(incidents, advisor))
     sample = sample_of(questions, scorer)
     tops = unseen(questions, sample, scorer)
     with_cause = [

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -60,7 +61,8 @@ class Incident:
 
     ``required`` and ``mechanism`` are groups of alternatives; both are empty if the incident must not be answered
     (``expect`` is then ``no_fault``, ``off_domain`` or ``vague``). ``given`` are the facts it contains, ``later`` those
-    that came up when they were asked for.
+    that came up when they were asked for. Of a message that a reader labelled, ``right`` are the causes that are the
+    true one, ``close`` those that are neither right nor wrong; ``labelled`` is the date, later pages were not seen.
     """
 
     id: str
@@ -77,6 +79,9 @@ class Incident:
     confirmed_by: str = ""
     given: frozenset[str] = frozenset()
     later: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    right: frozenset[str] = frozenset()
+    close: frozenset[str] = frozenset()
+    labelled: str = ""
 
     def ask(self, language: str = "") -> Ask:
         return Ask(question=self.question[language or self.language], attachments=self.attachments)
@@ -138,7 +143,10 @@ def incident_of(data: Mapping[str, object]) -> Incident:
         fields[name] = tuple(tuple(group) for group in data[name])  # type: ignore[attr-defined]
     fields["attachments"] = tuple(Attachment(**attachment) for attachment in data["attachments"])  # type: ignore[attr-defined]
     fields["given"] = frozenset(data.get("given", ()))  # type: ignore[call-overload]
-    fields.pop("more", None)
+    for name in ("right", "close"):
+        fields[name] = frozenset(data.get(name, ()))  # type: ignore[call-overload]
+    for name in ("more", "else"):
+        fields.pop(name, None)
     return Incident(**fields)  # type: ignore[arg-type]
 
 
@@ -188,7 +196,10 @@ class Scorer:
 
     def __init__(self, causes: Mapping[str, Case]) -> None:
         self._passages = {cause_id: passages(cause) for cause_id, cause in causes.items()}
-        self._sources = {reference.url.partition("#")[0] for cause in causes.values() for reference in cause.sources}
+        self._citing: dict[str, set[str]] = defaultdict(set)
+        for cause_id, cause in causes.items():
+            for reference in cause.sources:
+                self._citing[reference.url.partition("#")[0]].add(cause_id)
         self._right: dict[tuple[Group, ...], frozenset[str]] = {}
 
     def right(self, groups: tuple[Group, ...]) -> frozenset[str]:
@@ -219,7 +230,11 @@ class Scorer:
 
     def cites(self, incident: Incident) -> bool:
         """Whether a page names the incident's thread as its source."""
-        return incident.thread.partition("#")[0] in self._sources
+        return bool(self.citing(incident))
+
+    def citing(self, incident: Incident) -> frozenset[str]:
+        """The causes that name the incident's thread as their source."""
+        return frozenset(self._citing.get(incident.thread.partition("#")[0], ()))
 
     def result(self, incident: Incident, language: str, answer: Answer) -> Result:
         first = answer.causes[0] if answer.causes else None

@@ -78,7 +78,7 @@ def page_of(answer: Answer, read: Lines = (), not_found: Lines = (), notices: Li
         answer_id=answer.id,
         conversation_id=answer.conversation_id,
         causes=causes,
-        patch=(main.patch or "").rstrip() if main is not None else "",
+        patch=(main.patch or "").rstrip("\n") if main is not None else "",
         avoid=(
             *(f"{item.claim}: {item.why}" for item in (first.refutations if first is not None else ())),
             *(advised.no_help for _, advised in advice if advised is not None and advised.no_help),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MODEL = "Qwen/Qwen3-8B-FP8"
 """Fits a 24 GB GPU with room for nine prompts of 8192 tokens; docs/know/answers.md has the arithmetic."""
+PACKAGE = "vllm"
 PORT = 8010
 SHARE = 0.92
 """Share of the GPU's memory to use; vLLM's default leaves 2 of 24 GB unused."""
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     from_hub = options.model is not None and not Path(options.model).exists()
     environment = {**QUIET, **({} if from_hub else OFFLINE)}
     start = program()
-    command = [*(start or ["vllm", "serve"]), *flags(options, settings)]
+    command = [*(start or [PACKAGE, "serve"]), *flags(options, settings)]
     if not options.tool_parser and not family(options.model or MODEL).tools:
         print(WITHOUT_TOOLS.format(model=options.model), file=sys.stderr)
     if options.only_print:
@@ -98,13 +99,13 @@ def program() -> list[str] | None:
 
     Its script looks for a distribution called "vllm"; builds under another name can be started as a module only.
     """
-    spec = find_spec("vllm")
+    spec = find_spec(PACKAGE)
     if spec is not None and spec.origin is not None:
-        beside = Path(sys.executable).with_name("vllm")
-        if beside.is_file() and any(distributions(name="vllm")):
+        beside = Path(sys.executable).with_name(PACKAGE)
+        if beside.is_file() and any(distributions(name=PACKAGE)):
             return [str(beside), "serve"]
         return [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model"]
-    elsewhere = which("vllm")
+    elsewhere = which(PACKAGE)
     return [elsewhere, "serve"] if elsewhere else None
 
 

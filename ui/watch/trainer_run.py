@@ -9,12 +9,14 @@ from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.place import Attachment
 
 SCRIPT, DEEPSPEED, VERSIONS = "trainer.py", "deepspeed.json", "versions.txt"
-PACKAGES = (
-    *("accelerate", "bitsandbytes", "datasets", "deepspeed", "flash-attn", "liger-kernel", "numpy", "peft"),
-    *("tokenizers", "torch", "transformers", "trl", "unsloth", "vllm", "xformers"),
+PACKAGES = sorted(
+    {"bitsandbytes", "datasets", "flash-attn", "liger-kernel", "numpy", "tokenizers", "torch", "xformers"}.union(
+        each.package for each in profiles().values() if each.library or each.patches or each.kind == "server"
+    )
 )
 PRIVATE = frozenset({"hub_token", "push_to_hub_token", "output_dir", "logging_dir", "run_name", "local_rank"})
 """Fields that no rule reads and that may be private."""

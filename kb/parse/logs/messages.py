@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Signal, Traceback
-from trainmedic.kb.model.place import Span
 from trainmedic.kb.parse.source import Piece
 
 
@@ -97,18 +96,5 @@ def of_tracebacks(tracebacks: Sequence[Traceback]) -> Iterator[Signal]:
             if message.kind not in kinds and find(message, f"{short}: {traceback.message}") is not None:
                 kinds.append(message.kind)
         for kind in kinds:
-            span, detail = _raised(traceback), f"{traceback.exception}: {traceback.message}"
+            span, detail = traceback.places[0], f"{traceback.exception}: {traceback.message}"
             yield Signal(kind=kind, span=span, detail=detail[:200])
-
-
-def _raised(traceback: Traceback) -> Span:
-    """The line of a traceback that names its exception."""
-    span = traceback.span
-    lines = span.text.split("\n")
-    for number in range(len(lines) - 1, 0, -1):
-        if traceback.exception in lines[number]:
-            line = span.line + number
-            return replace(
-                span, line=line, column=1, end_line=line, end_column=len(lines[number]) + 1, text=lines[number]
-            )
-    return span

@@ -332,9 +332,9 @@ def _finish(
     elif quotes:
         style = "jsonl" if text[cells[0][2]] == '"' else "hf"
     elif _VERL.search(text, begin, cells[0][3] + 3):
-        style = "verl"
+        style = "dashed"
     elif bar is not None and sep == "=":
-        style = "openrlhf"
+        style = "postfix"
     yield _Draft(_step(text, begin, cells[0][2], end, bar, unique), unique, style)
 
 

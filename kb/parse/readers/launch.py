@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from trainmedic.kb.data_files import load_table
-from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.frameworks.profiles import LAUNCHERS, profiles
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.parse.readers.shell_expand import Arg
 from trainmedic.kb.parse.readers.shell_options import DOTTED
@@ -19,14 +19,11 @@ _COMMANDS = [profile.commands for profile in profiles().values()]
 _VERBS = frozenset(name for commands in _COMMANDS for name in commands.names)
 """Programs that take a verb as their first word."""
 _PROGRAMS = {"trtllm-serve", "sglang_router"}
-_DISTRIBUTED = ("deepspeed", "torchrun", "accelerate", "deepspeed.exe", "torchrun.exe")
+_DISTRIBUTED = frozenset(f"{name}{ending}" for name in ("torchrun", *LAUNCHERS) for ending in ("", ".exe"))
 _RUNNER_MODULES = {
     "torch.distributed.run": "torchrun",
     "torch.distributed.launch": "torchrun",
-    "accelerate.commands.launch": "accelerate",
-    "deepspeed.launcher.runner": "deepspeed",
-    "deepspeed.launcher.launch": "deepspeed",
-    "deepspeed": "deepspeed",
+    **{module: name for name, launcher in LAUNCHERS.items() for module in launcher.modules},
 }
 _LAUNCHERS = load_table("parse/data/words.toml")["launchers"]
 _BARE = frozenset(_LAUNCHERS["bare"])
@@ -133,8 +130,9 @@ def _many_flags(args: Sequence[Arg]) -> bool:
 
 def _distributed(args: Sequence[Arg], index: int, name: str) -> Launch | None:
     at = index + 1
-    if name == "accelerate":
-        if at >= len(args) or args[at].text != "launch":
+    verb = LAUNCHERS[name].verb if name in LAUNCHERS else ""
+    if verb:
+        if at >= len(args) or args[at].text != verb:
             return None
         at += 1
     program, module = _program(args, at)
@@ -199,7 +197,7 @@ def _nested(args: Sequence[Arg], index: int, program: int, launcher: str, *, mod
         if launcher != "python" and (_PYTHON.fullmatch(base) or base in _VERBS):
             inner = _at(args, program)
             return inner and inner._replace(launcher=launcher, command=index)
-        if launcher == "python" and base in (*_VERBS, "torchrun", "deepspeed", "accelerate"):
+        if launcher == "python" and base in (*_VERBS, "torchrun", *LAUNCHERS):
             inner = _at(args, program)
             return inner and inner._replace(command=index)
     return Launch(launcher, name, index, program, program + 1, bool(_HYDRA.match(name)))

@@ -16,7 +16,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 
-from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.frameworks.profiles import BESIDE, SCRIPTED, profiles, select
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Call
 from trainmedic.kb.model.place import Span
@@ -59,9 +59,9 @@ _MAGIC = regex(r"^([ \t]*)[!%](?=[\w% ])", re.MULTILINE)
 _PROMPT = regex(r"^(?:>>> ?|\.\.\. )", re.MULTILINE)
 _KEYWORD_LINE = regex(r"^[ \t]*(?P<key>[A-Za-z_]\w*)[ \t]*=(?!=)", re.MULTILINE)
 _CONFIG_NAME = regex(r"args|config|cfg|kwargs|param|argument|\bds\b|zero", re.IGNORECASE)
-_DEEPSPEED_NAME = regex(r"(?:^|_)ds(?:_|$)|deepspeed|zero", re.IGNORECASE)
-_DEEPSPEED_KEYS = frozenset({"zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer"})
-_MODULES = frozenset({"torch", "th", "np", "numpy", "jnp", "peft", "transformers", "trl", "deepspeed", "accelerate"})
+_VARIABLES = {name: regex(file.variable, re.IGNORECASE) for name, file in BESIDE.items() if file.variable}
+"""Library → the names of variables that hold its configuration."""
+_MODULES = frozenset({"torch", "th", "np", "numpy", "jnp", *SCRIPTED, *select("library")})
 _FUNCTIONS = frozenset({"from_pretrained", "get_peft_model", "prepare_model_for_kbit_training", "initialize"})
 _IGNORED = frozenset(
     {"ArgumentParser", "Path", "Namespace", "HfArgumentParser", "Exception", "ValueError", "RuntimeError"}
@@ -423,4 +423,4 @@ def _constant(expr: ast.Attribute) -> tuple[bool, Value]:
 
 def _dict_scope(name: str, node: Node | None) -> str:
     keys = {pair.key for pair in node.pairs} if isinstance(node, Entries) else set()
-    return "deepspeed" if _DEEPSPEED_NAME.search(name) or keys & _DEEPSPEED_KEYS else ""
+    return next((each for each, named in _VARIABLES.items() if named.search(name) or BESIDE[each].has(keys)), "")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from trainmedic.kb.data_files import load_table
+from trainmedic.kb.frameworks.profiles import LAUNCHERS
 from trainmedic.kb.language import lowered
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
@@ -46,7 +47,7 @@ _COMMANDED = ("num_gpus", "num_processes", "num_nodes", "visible_devices")
 _WORDS = load_table("parse/data/words.toml")["devices"]
 _SHARING = frozenset(_WORDS["shared_out"])
 _COMPARED = tuple(_WORDS["compared"])
-_LAUNCHERS = (None, "torchrun", "accelerate", "deepspeed", "srun")
+_LAUNCHERS = (None, "torchrun", "srun", *LAUNCHERS)
 _LONGEST = 200_000
 _MOST_PER_NODE = 8
 _MOST = 500

@@ -90,7 +90,7 @@ _VERSION_BEFORE = regex(
     rf"(?<![a-z0-9_./-])v?(?P<version>{VERSION})\s{{0,2}}+(?:版本?的?|的|version of"
     rf"|of)\s{{0,2}}+(?P<name>{_NAME})(?![a-z0-9_/])"
 )
-_HAVE_ENGINES = frozenset({"vllm"})
+_HAVE_ENGINES = frozenset(profile.package for profile in profiles().values() if profile.named_engines)
 """Packages whose "V1" is the name of an engine and no release."""
 _MORE = regex(
     rf"\s{{0,2}}+(?:,|，|、|/|and|or|和|与|跟|以及|还有|或)\s{{0,2}}+(?:also "

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from trainmedic.kb.data_files import load_table
+from trainmedic.kb.frameworks.profiles import FOREIGN
 from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.model.run import Option, Region
 from trainmedic.kb.parse.source import Piece
 
 _WORDS = load_table("parse/data/words.toml")
 _ENDINGS = tuple(ending for kind, endings in _WORDS["endings"].items() if kind != "log" for ending in endings)
-_NOT_OF_THE_PROGRAM = frozenset({"env", "launcher", "deepspeed", "accelerate"})
 _ENOUGH_IN_A_FILE = 2
 _ENOUGH_IN_A_CALL = 6
 _ENOUGH_LINES = 16
@@ -37,7 +37,7 @@ def excerpt(region: Region, options: Sequence[Option], name: str) -> bool:
 
     ``options`` are those of the whole run, ``name`` the file that the region is said to be.
     """
-    own = [option for option in options if option.scope not in _NOT_OF_THE_PROGRAM]
+    own = [option for option in options if option.scope not in FOREIGN]
     if region.source is not None and name.lower().endswith(_ENDINGS):
         return len(own) < _ENOUGH_IN_A_FILE and not _names(own, "model")
     if region.kind in ("command", "dump") or len(own) >= _ENOUGH_LINES:

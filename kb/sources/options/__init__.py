@@ -1,38 +1,30 @@
-"""Where each framework declares its options. The function of ``some-framework`` is ``some_framework``: it gives the
-options under each owner, a command or a class. The first owner is the main one."""
+"""The options that a release declares, where its framework's profile says that they are (``declares``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Mapping
 
 from trainmedic.kb.errors import NotFound
 from trainmedic.kb.frameworks.book import Entry, OptionsByOwner
 from trainmedic.kb.frameworks.profiles import profiles
-from trainmedic.kb.sources.options import classes, files, flags
+from trainmedic.kb.sources.options.declared import declared
 from trainmedic.kb.sources.syntax import joined
 from trainmedic.kb.sources.tree import SourceTree
 
-Source: TypeAlias = Callable[[SourceTree], OptionsByOwner]
-FRAMEWORKS: Mapping[str, Source] = {
-    name.replace("_", "-"): found
-    for module in (classes, flags, files)
-    for name, found in vars(module).items()
-    if getattr(found, "__module__", "") == module.__name__ and not name.startswith("_")
-}
-"""Framework → what reads its options."""
+FRAMEWORKS = tuple(profile.name for profile in profiles().values() if profile.declares)
+"""Those whose options can be read."""
 
 
 def extract(framework: str, tree: SourceTree, *others: SourceTree) -> dict[str, Entry]:
     """The options of a framework in a release: option → entry with ``in`` (owners) and ``*_by`` where they differ.
 
     ``others`` are packages that it builds on: classes that its own extend, and the framework whose parser it extends.
-    Raises KeyError for a framework that cannot be read, `NotFound` where the release declares no options.
+    Raises KeyError for a framework without a profile, `NotFound` where the release declares no options.
     """
-    entries = _merge(FRAMEWORKS[framework](joined(tree, *others)))
-    base = profiles()[framework].extends if framework in profiles() else ""
-    given = [other for other in others if base and other.package == profiles()[base].package]
-    return _with_options_of(entries, extract(base, *given), base) if given else entries
+    profile = profiles()[framework]
+    entries = _merge(declared(joined(tree, *others), profile.declares))
+    given = [other for other in others if profile.extends and other.package == profiles()[profile.extends].package]
+    return _with_options_of(entries, extract(profile.extends, *given), profile.extends) if given else entries
 
 
 def _merge(owned: OptionsByOwner) -> dict[str, Entry]:

@@ -44,7 +44,7 @@ def asked(tab: Tab, path: str, question: str, *files: tuple[str, str]) -> None:
 
 def differential(tab: Tab) -> None:
     asked(tab, "/", "loss became nan, why?", ("sft.yaml", FULL_FP16), ("train.log", grows_and_breaks()))
-    tab.page.click('.tm-nav a[href="#tm-why"]')
+    tab.page.click('.tm-nav a[href="#tm-causes"]')
     tab.page.locator(".tm-node").first.scroll_into_view_if_needed()
 
 

@@ -16,7 +16,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.assemble import assemble
 from trainmedic.service.answer.schema import Answer, SeriesView, StepView
 from trainmedic.service.dialogue.request import Ask
-from trainmedic.ui.chat import evidence
+from trainmedic.ui.chat import evidence, sources
 from trainmedic.ui.chat.excerpt import CONTEXT, WIDEST, excerpts
 from trainmedic.ui.chat.plots import Plot, RunPlots, overlaid, run_plots
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, examples, words
@@ -81,7 +81,7 @@ def test_every_word_that_a_template_uses_is_there_and_every_word_is_used() -> No
     code = "".join(path.read_text(encoding="utf-8") for folder in folders for path in sorted(folder.rglob("*.py")))
     assert {name for name in re.findall(r"\bt\.(\w+)", pages) if name not in words("en")} == set()
     made = re.compile(
-        "^(verdict|confidence|grade|support|reason|kb|review|state|level|effect|series)_|^(error|warning|info|cannot_tell)$"
+        "^(verdict|confidence|grade|support|reason|kb|review|state|effect|series)_|^(error|warning|info|cannot_tell)$"
     )
     used = set(re.findall(r"\bt\.(\w+)", pages)) | set(re.findall(r"[\"'](\w+)[\"']", code))
     unused = [name for name in words("en") if name not in used]
@@ -93,11 +93,58 @@ def test_every_word_that_a_template_uses_is_there_and_every_word_is_used() -> No
 def test_every_example_gives_a_whole_page(number: int, language: Language, advisor: Advisor) -> None:
     example = examples(language)[number]
     answer, texts = asked(advisor, example.question, *example.files)
-    page = outline(evidence.panel(answer, texts, language))
-    outline(evidence.tail(answer, language))
+    html = evidence.panel(answer, texts, language) + sources.tail(answer, texts, language)
+    page = outline(html)
     ids = [attributes["id"] for _, attributes in page.seen if "id" in attributes]
     assert len(ids) == len(set(ids))
     assert {"tm-findings", "tm-causes", "tm-metrics"} <= set(ids)
+    cited = [
+        attributes for tag, attributes in page.seen if (attributes.get("id") or "").startswith("tm-c") and tag == "li"
+    ]
+    assert len(cited) == len(answer.citations)
+    assert {each["data-tm-at"] for each in cited if "data-tm-at" in each} <= set(ids)
+    marked = {attributes.get("data-line") for tag, attributes in page.seen if attributes.get("class") == "hit"}
+    assert {each["data-tm-line"] for each in cited if "data-tm-line" in each} <= marked
+
+
+def seen_words(html: str) -> list[str]:
+    """What a reader sees of a page before opening anything; two Chinese characters count as a word."""
+    for hidden in ("textarea", "svg"):
+        html = re.sub(rf"<{hidden}.*?</{hidden}>", "", html, flags=re.DOTALL)
+    html = re.sub(r"<(li|section|div)\b[^>]* hidden>.*?</\1>", "", html, flags=re.DOTALL)
+    while (
+        opened := re.sub(
+            r"<details(?![^>]* open)[^>]*>((?:(?!<details).)*?)</details>", summary_of, html, flags=re.DOTALL
+        )
+    ) != html:
+        html = opened
+    text = re.sub(r"<[^>]+>", " ", html)
+    return re.findall(r"[\u4e00-\u9fff]{1,2}|[^\s\u4e00-\u9fff]+", text)
+
+
+def summary_of(details: re.Match[str]) -> str:
+    found = re.search(r"<summary>.*?</summary>", details[1], re.DOTALL)
+    return found[0] if found else ""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_evidence_is_short_and_says_nothing_twice(language: Language, advisor: Advisor) -> None:
+    example = next(each for each in examples(language) if each.id == "kto")
+    answer, texts = asked(advisor, example.question, *example.files)
+    rules = advisor.knowledge.rules
+    html = evidence.panel(answer, texts, language, rules) + sources.tail(answer, texts, language, rules)
+    assert len(seen_words(html)) <= 450
+    diffs = re.findall(r'<div class="tm-diff".*?</table>', html, re.DOTALL)
+    assert len(diffs) == len(set(diffs)) == 1
+    lines = re.findall(r'data-file="([^"]*)"|data-line="(\d+)"><td class="no">', html)
+    where, shown = "", []
+    for file, line in lines:
+        where = file or where
+        shown += [(where, line)] if line else []
+    assert len(shown) == len(set(shown)) > 10
+    said = [statement for statement in re.findall(r"<li>.*?</li>", html, re.DOTALL) if "tm-word" in statement]
+    first = html[html.index('class="tm-node first"') :].split("</ul>")[0]
+    assert [each for each in said if first.count(each) > 1] == []
 
 
 def test_a_finding_that_no_cause_rests_on_is_folded_away_once_a_cause_is_found(advisor: Advisor) -> None:
@@ -121,8 +168,12 @@ def test_what_is_not_of_the_first_cause_is_no_patch_of_the_answer(advisor: Advis
     silent = replace(mine, clears=(), patch="--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n")
     own, others = evidence.patches(answer, (foreign, silent, mine))
     assert (own, others) == ([mine], [foreign, silent])
+    found, aside, _ = evidence.shown_findings(replace(answer, findings=(foreign, mine)), texts, None)
+    assert [(each.finding.rule_id, each.own) for each in (*found, *aside)] == [(mine.rule_id, True), ("another", False)]
     html = evidence.panel(replace(answer, findings=(foreign,)), texts, "en")
-    assert html.index('id="tm-patch"') < html.index("Other patches: 1") < html.index("+b")
+    assert (
+        html.index("Also noticed") < html.index('id="tm-rule-another"') < html.index("data-tm-copy") < html.index("+b")
+    )
 
 
 def test_a_finding_about_the_symptom_asked_about_is_not_called_unrelated(advisor: Advisor) -> None:
@@ -146,7 +197,7 @@ def test_nothing_pasted_becomes_markup(advisor: Advisor) -> None:
     chips = [WaitingFile(name=HOSTILE, kind=HOSTILE, lines=1, read=True, index=0)]
     for html in (
         evidence.panel(answer, texts, "en"),
-        evidence.tail(answer, "en"),
+        sources.tail(answer, texts, "en"),
         evidence.steps(steps, "en"),
         evidence.chips(chips, "en"),
     ):

@@ -7,12 +7,16 @@
   const choose = (language) => { document.cookie = `tm_lang=${language}; path=/; max-age=31536000; samesite=lax${location.protocol === "https:" ? "; secure" : ""}`; };
   const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-  // What is copied out of the chat is read elsewhere, where links into this page lead nowhere.
+  // What is copied out of the chat is read elsewhere: an answer up to its details, without marks of a list that stays
+  // here, and with its address instead.
   const write = navigator.clipboard?.writeText.bind(navigator.clipboard);
-  if (write) {
-    navigator.clipboard.writeText = (text) => write(
-      text.replace(/\[([^\]\n]*)\]\(#tm-c\d+\)/g, "[$1]").replace(/\[([^\]\n]*)\]\(#tm-[\w-]+\)/g, "$1"));
-  }
+  const elsewhere = (text) => {
+    if (!/\]\(#tm-/.test(text)) return text;
+    const short = text.split(/\n#+ \[[^\n]*\]\(#tm-fold\)/)[0].replace(/ ?\[\d+\]\(#tm-c\d+\)/g, "");
+    const link = location.search.includes("answer=") ? `\n\n${location.href}\n` : "";
+    return short.replace(/\[([^\]\n]*)\]\(#tm-[\w-]+\)/g, "$1").replace(/^#+ /gm, "").trim() + link;
+  };
+  if (write) navigator.clipboard.writeText = (text) => write(elsewhere(text));
 
   // Theme: the reader's choice, else the system's. The framework sets the class by itself at its start.
   const wanted = () => store.get("tm-theme");
@@ -51,7 +55,7 @@
     clearTimeout(button.timer);
     button.timer = setTimeout(() => { label.textContent = before; button.classList.remove("done"); }, 1600);
   };
-  const copy = async (button, text) => {
+  const copied = async (text) => {
     try { await navigator.clipboard.writeText(text); } catch {
       const area = Object.assign(document.createElement("textarea"), { value: text });
       document.body.append(area);
@@ -59,7 +63,15 @@
       document.execCommand("copy");
       area.remove();
     }
+  };
+  const copy = async (button, text) => {
+    await copied(text);
     said(button, words().copied || "✓");
+  };
+  // A patch needs its last line break; behind a command it would run it.
+  const codeOf = (button) => {
+    const code = button.parentElement.querySelector("code"), text = code.textContent.replace(/\n+$/, "");
+    return code.matches(".language-diff") ? `${text}\n` : text;
   };
   const download = (name, text) => {
     const address = URL.createObjectURL(new Blob([text], { type: "text/x-diff" }));
@@ -101,9 +113,15 @@
   };
 
   // Citations: a preview on hover and focus, the source itself on click
+  // What the page tells of already is shown there, in its place; a list at the end has the rest.
   const targetOf = (link) => {
     const id = (link.getAttribute("href") || "").slice(1);
-    return id.startsWith("tm-v-") ? document.getElementById("tm-top-of-evidence") : document.getElementById(id);
+    if (id.startsWith("tm-v-")) return document.getElementById("tm-top-of-evidence");
+    const source = document.getElementById(id), { tmAt, tmLine, file } = source?.dataset || {};
+    const row = tmLine && document.querySelector(`.tm-finding .tm-code[data-file="${CSS.escape(file)}"] tr.hit[data-line="${tmLine}"]`);
+    if (row) row.tabIndex = -1;
+    const told = row || (tmAt && document.getElementById(tmAt));
+    return told?.matches(":empty") ? told.closest("details") : told || source;
   };
   const jump = (target) => {
     if (document.documentElement.clientWidth <= 900) show("evidence");
@@ -131,15 +149,20 @@
     for (const each of document.querySelectorAll(".tm-paired")) each.classList.remove("tm-paired");
   };
   const preview = (link) => {
-    const source = targetOf(link);
-    if (!source || !isShown(link) || !/^tm-c\d+$/.test(source.id)) return;
+    const source = document.getElementById(link.getAttribute("href").slice(1));
+    if (!source || !/^tm-c\d+$/.test(source.id) || !isShown(link)) return;
     hide();
-    source.classList.add("tm-paired");
+    const target = targetOf(link), row = target.matches("tr") ? target : null;
+    target.classList.add("tm-paired");
     popover = document.createElement("div");
     popover.className = "tm-popover";
     popover.setAttribute("role", "tooltip");
     popover.id = "tm-popover";
-    const inside = source.querySelector("div").cloneNode(true);
+    const inside = (row ? row.closest(".tm-code") : source.querySelector("div")).cloneNode(true);
+    if (row) {
+      const rows = [...inside.querySelectorAll("tr")], at = row.rowIndex;
+      rows.forEach((each, number) => { if (Math.abs(number - at) > 2) each.remove(); });
+    }
     for (const each of inside.querySelectorAll(".tm-meta a")) each.remove();
     for (const each of inside.querySelectorAll("a")) each.replaceWith(...each.childNodes);
     popover.append(inside);
@@ -174,7 +197,12 @@
       const target = targetOf(hit);
       if (target) jump(lineIn(target, hit));
     } else if ((hit = on("[data-tm-copy]"))) copy(hit, patchOf(hit));
-    else if ((hit = on("[data-tm-copy-code]"))) copy(hit, hit.parentElement.querySelector("code").textContent);
+    else if ((hit = on("[data-tm-copy-code]"))) copy(hit, codeOf(hit));
+    else if ((hit = on("#bot .copy_code_button"))) {
+      event.stopPropagation();
+      const check = hit.children[1] || hit;
+      copied(codeOf(hit)).then(() => { check.style.opacity = "1"; setTimeout(() => { check.style.opacity = "0"; }, 2000); });
+    }
     else if ((hit = on("[data-tm-download]"))) download(hit.dataset.tmDownload, patchOf(hit));
     else if ((hit = on("[data-tm-link]"))) copy(hit, new URL(hit.dataset.tmLink, location.href).href);
     else if ((hit = on("[data-tm-fill]"))) { show("answer"); window.tmDraft?.fill(hit.dataset.tmFill); }
@@ -244,6 +272,7 @@
   // Code within a line is kept whole where it is short; a long one breaks like words, else it leaves half a line empty.
   const LONG = 32;
   const fold = () => {
+    for (const block of document.querySelectorAll("#bot .user-row pre:not([tabindex])")) block.tabIndex = 0; // it scrolls
     for (const code of document.querySelectorAll(".prose :not(pre) > code:not([data-tm])")) {
       if (!code.closest("pre")) code.dataset.tm = code.textContent.length > LONG ? "long" : "short";
     }

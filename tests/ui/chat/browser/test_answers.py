@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,24 @@ SEEN = """() => { window.seen = []; new MutationObserver(() => {
 NAN = '.tm-code tr[data-line="13"].hit mark.first'
 ROWS = [{"loss": round(2 - n / 40, 3), "grad_norm": 1.0 + n, "learning_rate": 1e-5, "step": 10 * n} for n in range(30)]
 BROKEN = [{"loss": 0.0, "grad_norm": float("nan"), "learning_rate": 1e-5, "step": 10 * n} for n in range(30, 36)]
+
+
+SCRIPT = """from trl import SFTConfig, SFTTrainer
+
+cfg = SFTConfig(output_dir="out", max_seq_length=2048)
+trainer = SFTTrainer(model="Qwen/Qwen2.5-7B-Instruct", args=cfg, train_dataset=ds)
+
+    
+trainer.train()
+"""
+"""A script whose patch ends in a line of blanks."""
+TRACE = """Traceback (most recent call last):
+  File "/home/me/sft.py", line 3, in <module>
+    cfg = SFTConfig(output_dir="out", max_seq_length=2048)
+  File "/opt/lib/python3.11/site-packages/trl/args.py", line 9, in __init__
+    super().__init__(**kwargs)
+TypeError: SFTConfig.__init__() got an unexpected keyword argument 'max_seq_length'
+"""
 
 
 def files(attachments: tuple[Attachment, ...]) -> list[tuple[str, str]]:
@@ -107,26 +126,71 @@ def test_the_patch_is_copied_and_downloaded_as_it_is_and_applies_to_what_was_pas
     assert "--vanilla_loss" not in str(changed.content)
 
 
-def test_a_citation_leads_to_its_source_by_mouse_and_by_keyboard(kto: Tab) -> None:
-    link = kto.page.locator('#bot a[href="#tm-c1"]').first
+def told_at(page: Any, marker: int) -> str:
+    """The id of the part of the evidence that a citation leads to."""
+    return str(page.get_attribute(f"#tm-c{marker}", "data-tm-at") or f"tm-c{marker}")
+
+
+def test_a_citation_leads_to_what_it_cites_by_mouse_and_by_keyboard(kto: Tab) -> None:
+    page, at = kto.page, told_at(kto.page, 1)
+    link = page.locator('#bot a[href="#tm-c1"]').first
     link.hover()
-    preview = kto.page.inner_text(".tm-popover")
-    assert kto.page.locator("#tm-c1.tm-paired").count() == 1
-    assert kto.page.inner_text("#tm-c1 .title") in preview
+    assert page.text_content("#tm-c1 .title") in page.inner_text(".tm-popover")
+    assert page.locator(f'[id="{at}"].tm-paired').count() == 1
     link.click()
-    assert kto.page.evaluate("document.activeElement.id") == "tm-c1"
-    kto.page.locator("#tm-question textarea").focus()
+    assert page.evaluate("[document.activeElement.id, document.activeElement.open]") == [at, True]
+    page.locator("#tm-question textarea").focus()
     link.focus()
-    assert kto.page.locator(".tm-popover").count() == 1
-    kto.page.keyboard.press("Escape")
-    assert kto.page.locator(".tm-popover").count() == 0
-    kto.page.keyboard.press("Enter")
-    assert kto.page.evaluate("document.activeElement.id") == "tm-c1"
-    with kto.page.context.expect_page() as knowledge:
-        kto.page.click("#tm-c1 a.title")
+    assert page.locator(".tm-popover").count() == 1
+    page.keyboard.press("Escape")
+    assert page.locator(".tm-popover").count() == 0
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == at
+    with page.context.expect_page() as knowledge:
+        page.click(f'[id="{at}"] > .tm-meta a')
     knowledge.value.wait_for_selector(".tm-article h2")
     assert "case=" in knowledge.value.url
     knowledge.value.close()
+
+
+def test_an_answer_holds_cause_line_and_patch_together_and_says_nothing_twice(
+    tab: Open, served: Served, tmp_path: Path
+) -> None:
+    page = tab(served.plain)
+    page.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.open()
+    page.attach(("sft.py", SCRIPT), ("pip.txt", "trl==0.20.0\ntransformers==4.54.1\n"), ("trace.txt", TRACE))
+    page.ask("the script fails at start")
+    page.answered()
+    (tmp_path / "sft.py").write_text(SCRIPT, encoding="utf-8")
+    patches = []
+    for button in ("#bot .copy_code_button", "[data-tm-copy]"):
+        page.page.locator(button).first.click()
+        page.page.wait_for_timeout(200)
+        patches.append(page.page.evaluate("navigator.clipboard.readText()"))
+        (tmp_path / "fix.patch").write_text(patches[-1], encoding="utf-8")
+        subprocess.run(["git", "apply", "--check", "fix.patch"], cwd=tmp_path, check=True)
+    assert patches[0] == patches[1]
+    assert '+cfg = SFTConfig(output_dir="out", max_length=2048)' in patches[0]
+    shown = page.page.inner_text("#evidence")
+    assert len(shown.split()) < 450
+    assert patches[0] not in shown
+    assert page.page.locator('.tm-code[data-file="sft.py"]').count() == 1
+    # The exception and the user's own frame are marked, not the head of the traceback.
+    marks = page.page.locator('.tm-finding .tm-code[data-file="trace.txt"] mark').all_inner_texts()
+    assert marks == ['File "/home/me/sft.py", line 3, in <module>', TRACE.strip().split("\n")[-1]]
+    marker = page.page.get_attribute('#tm-sources [data-file="sft.py"]', "id")
+    link = page.page.locator(f'#bot a[href="#{marker}"]').first
+    link.hover()
+    assert page.page.inner_text(".tm-popover tr.hit mark") == "max_seq_length=2048"
+    link.click()
+    assert page.page.evaluate("document.activeElement.matches('.tm-finding tr.hit[data-line=\"3\"]')")
+    page.page.locator("#bot .message-buttons button").last.click()
+    page.page.wait_for_timeout(200)
+    message = page.page.evaluate("navigator.clipboard.readText()")
+    assert message.rstrip().endswith(page.page.url)
+    assert "[1]" not in message
+    assert len(message.split()) < 250
 
 
 def test_an_answer_breaks_no_rule_of_accessibility(kto: Tab) -> None:
@@ -139,7 +203,7 @@ def test_on_a_narrow_screen_one_column_is_shown_and_a_citation_switches_to_its_s
     assert kto.page.evaluate("document.documentElement.scrollWidth") <= 400
     assert kto.page.locator("#evidence").is_hidden()
     kto.page.locator('#bot a[href="#tm-c1"]').first.click()
-    assert kto.page.locator("#tm-c1").is_visible()
+    assert kto.page.locator(f'[id="{told_at(kto.page, 1)}"]').is_visible()
     assert kto.page.locator("#talk").is_hidden()
     assert kto.page.evaluate("document.documentElement.scrollWidth") <= 400
     kto.page.click('[data-tm-tab="answer"]')
@@ -147,13 +211,13 @@ def test_on_a_narrow_screen_one_column_is_shown_and_a_citation_switches_to_its_s
 
 
 def test_a_link_shows_the_same_answer_to_somebody_else_under_its_own_title(kto: Tab, tab: Open) -> None:
-    cause = kto.page.inner_text(".tm-causes .first .title")
+    cause = kto.page.inner_text(".tm-node.first .tm-node-title")
     assert kto.page.title().startswith(cause)
     other = tab(width=1100, locale="en-GB")
     other.open(f"/?answer={kto.answered()}")
     other.page.wait_for_selector(".tm-ev")
-    for part in ("#bot .panel-wrap", ".tm-ev"):
-        assert other.page.inner_text(part) == kto.page.inner_text(part)
+    assert other.page.inner_text("#bot .panel-wrap") == kto.page.inner_text("#bot .panel-wrap")
+    assert other.page.text_content(".tm-ev") == kto.page.text_content(".tm-ev")
     assert other.page.locator(NAN).first.inner_text() == "--vanilla_loss"
     assert other.page.title().startswith(cause)
     meta = other.page.evaluate(
@@ -191,14 +255,14 @@ def test_a_vote_is_stored_with_its_reason_keeps_the_follow_ups_and_can_be_change
 
 
 def test_citations_of_an_earlier_answer_open_its_own_sources(kto: Tab) -> None:
-    first, title = kto.answered(), kto.page.inner_text("#tm-c1 .title")
+    first, title, at = kto.answered(), kto.page.text_content("#tm-c1 .title"), told_at(kto.page, 1)
     kto.ask("How do I bake bread?")
     kto.page.wait_for_function("id => document.querySelector('.tm-after')?.dataset.answer !== id", arg=first)
     kto.answered()
     kto.page.locator('#bot a[href="#tm-c1"]').first.click()
     kto.page.wait_for_function("id => document.querySelector('.tm-ev').dataset.answer === id", arg=first)
-    kto.page.wait_for_function("document.activeElement.id === 'tm-c1'")
-    assert kto.page.inner_text("#tm-c1 .title") == title
+    kto.page.wait_for_function("at => document.activeElement.id === at", arg=at)
+    assert kto.page.text_content("#tm-c1 .title") == title
 
 
 def test_a_slow_browser_ends_with_the_whole_answer_to_a_question_in_chinese(tab: Open, served: Served) -> None:

@@ -1,4 +1,4 @@
-"""What the integration of transformers makes of a DeepSpeed file: it fills ``auto`` and refuses what differs."""
+"""What the trainer makes of a library's file beside its options: it fills ``auto`` and refuses what differs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from trainmedic.kb.data_files import load_table
 from trainmedic.kb.effective.model import Kind, Lost, Row
 from trainmedic.kb.frameworks.batch import Known
+from trainmedic.kb.frameworks.profiles import BESIDE
 from trainmedic.kb.model.run import RunConfig, Value
 from trainmedic.kb.versions import version_key
 
@@ -20,10 +20,10 @@ _BUCKETS = {"squared": (1.0, 2), "0.9 squared": (0.9, 2), "10": (10.0, 1)}
 def filled(
     rows: Rows, run: RunConfig, global_batch: Known | None, transformers: str | None
 ) -> Iterator[tuple[Row, Lost | None]]:
-    """The rows of the file whose value the trainer decides, in this release of it."""
+    """The rows of such files whose value the trainer decides, in this release of it."""
     hidden = next((option.value for region in run.regions for option in region.options if _is_hidden(option.key)), None)
-    for key, how in load_table("effective/deepspeed.toml")["fill"].items():
-        row = rows.get(("deepspeed", key))
+    for part, key, how in ((name, key, how) for name, file in BESIDE.items() for key, how in file.fill.items()):
+        row = rows.get((part, key))
         if row is None or row.span is None:
             continue
         value, origin = _value(how, rows, global_batch, hidden)
@@ -35,7 +35,7 @@ def filled(
             yield replace(row, value=value if known else "auto", kind=kind, origin=f"auto: {origin}"), None
         elif value is not None and "hidden" not in how and "value" not in how and _differs(row.value, value):
             reason = f"{origin} is {value}"
-            yield row, Lost(name=key, value=row.value, kind="refused", reason=reason, span=row.span, part="deepspeed")
+            yield row, Lost(name=key, value=row.value, kind="refused", reason=reason, span=row.span, part=part)
 
 
 def _is_rounded(how: Mapping[str, Any], transformers: str | None) -> bool:
