@@ -18,13 +18,15 @@ COVERING := tests/parse tests/rules tests/causes tests/mechanisms tests/defects 
 # The tests start hundreds of processes, each of which would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install serve wheel bundle doctor secrets test test-rest test-fast coverage test-vllm test-deployment test-load lint types format bench clean
+.PHONY: help install serve wheel bundle docs release doctor secrets test test-rest test-fast coverage test-vllm test-deployment test-load lint types format bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make serve   start the service on http://$(HOST):$(PORT) (installs what it needs first)"
 	@echo "make wheel   two wheels in dist/: trainmedic, and trainmedic-data with the encoder and the search index"
 	@echo "make bundle  an archive in dist/ that installs trainmedic on a machine without internet"
+	@echo "make docs    the documents with search and the knowledge as a site, in .cache/site"
+	@echo "make release VERSION=0.2.0  sets the version and tags it, if the changelog has it and nothing is uncommitted"
 	@echo "make doctor  dist/doctor.pyz: trainmedic doctor as one file for machines where nothing is installed"
 	@echo "make secrets  keys and passwords for compose.yaml, in var/, unless they are there"
 	@echo "make test    run the tests (installs the test tools and CPU torch first)"
@@ -80,6 +82,15 @@ wheel: $(VENV)/.installed
 
 bundle: wheel
 	docs/deploy/airgap/make_bundle.sh $(BIN)/python dist
+
+docs: $(VENV)/.installed
+	$(PIP) 'pip>=25.1'
+	$(PIP) --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open .cache/site/index.html"
+
+release:
+	@.ci/release $(VERSION)
 
 doctor: $(VENV)/.installed
 	$(BIN)/python -m trainmedic.ui.doctor.single_file dist/doctor.pyz

@@ -45,7 +45,8 @@ class Message:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discussion:
     """An issue, a discussion or a chat thread, the reporter's message first. ``key`` identifies it at its source,
-    ``resolved`` says that it was closed as done; ``updated`` is an ISO 8601 time or empty."""
+    ``resolved`` says that it was closed as done; ``updated`` is an ISO 8601 time or empty; ``team``: it is a team's
+    own, not of a public tracker."""
 
     origin: str
     key: str
@@ -54,6 +55,7 @@ class Discussion:
     url: str = ""
     resolved: bool = False
     updated: str = ""
+    team: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

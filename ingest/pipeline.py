@@ -19,13 +19,13 @@ MOST_DRAFTS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drafting:
-    """Where drafts are written, and the published cases that they are held against. ``discussions``: a resolved
-    discussion becomes one too."""
+    """Where drafts are written, and the published cases that they are held against. ``trackers``: a resolved
+    issue becomes one too, as a team's own discussions always do."""
 
     folder: Path
     related: Related = none_related
     cases: tuple[Case, ...] = ()
-    discussions: bool = False
+    trackers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ def run(
 
     def drafted(item: Raw | Discussion) -> bool:
         nonlocal wanted
-        is_article = isinstance(item, Raw) or (drafting.discussions and item.resolved)
+        is_article = isinstance(item, Raw) or (item.resolved and (item.team or drafting.trackers))
         wanted += is_article
         return is_article and wanted <= MOST_DRAFTS
 

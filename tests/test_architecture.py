@@ -104,7 +104,7 @@ UNPICKLING_CALLS = {"Pool", "ProcessPoolExecutor", "Manager", "recv"}
 """What makes objects of whatever another process or a file says."""
 READS_ENVIRONMENT = {
     "ingest/threads/ray_data.py",
-    "ingest/sources/github/__init__.py",
+    "ingest/sources/github.py",
     "kb/data_files.py",
     # What pip reads there.
     "kb/sources/pip_configuration.py",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
+import runpy
+import tomllib
 from itertools import chain
 from pathlib import Path
 
@@ -29,6 +32,12 @@ def test_the_table_of_settings_is_generated_from_the_settings() -> None:
 @every_case("verb", sorted({*verbs(), *plugins.registered(plugins.COMMANDS)}))
 def test_every_command_is_documented(verb: str) -> None:
     assert re.search(rf"`trainmedic {verb}\b", COMMANDS)
+
+
+def test_every_extra_is_documented() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    rows = re.findall(r"^\| (`.+?) \|", COMMANDS.partition("| extra |")[2].partition("\n\n")[0], re.MULTILINE)
+    assert sorted(name for row in rows for name in re.findall(r"`(\w+)`", row)) == sorted(extras)
 
 
 def prose(page: Path) -> str:
@@ -58,6 +67,22 @@ def test_the_index_of_the_documents_lists_each_of_them() -> None:
     listed = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     pages = (page.relative_to(ROOT / "docs").as_posix() for page in sorted((ROOT / "docs").glob("*/*.md")))
     assert [page for page in pages if f"({page})" not in listed] == []
+
+
+def test_the_site_has_every_document_and_its_generated_pages_link_to_one_another() -> None:
+    listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = (page.relative_to(ROOT / "docs").as_posix() for page in sorted((ROOT / "docs").glob("*/*.md")))
+    assert [page for page in pages if page not in listed] == []
+    made = dict(runpy.run_path(str(ROOT / "docs" / "site.py"))["knowledge"]("zh"))
+    assert {"causes", "checks", "mechanisms", "defects"} < made.keys()
+    broken = []
+    for name, text in made.items():
+        for target, anchor in re.findall(r"\]\((?!https?:|#)([^)#\s]+)\.md(?:#([^)\s]+))?\)", text):
+            place = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+            if place not in made or (anchor and f'id="{anchor}"' not in made[place]):
+                broken.append(f"{name} → {target}#{anchor}")
+    assert broken == []
+    assert len(made) > 700
 
 
 def test_every_call_is_described(advisor: Advisor) -> None:

@@ -334,7 +334,31 @@ def test_the_wheel_alone_checks_audits_compares_explains_and_works_on_pages(alon
         ("kb", "lint", shipped_page): (0, "1 page, 0 problems"),
         ("kb", "list"): (0, rule),
         ("kb", "show", rule): (0, "vanilla_loss"),
-        ("kb", "new", "cause", "a-new-case", "--folder", "."): (0, "a-new-case.md"),
+        (
+            *(
+                "kb",
+                "new",
+                "cause",
+                "a-new-case",
+                "--folder",
+                ".",
+                "--seen",
+                "it never stops",
+                "--releases",
+                "trl ? 0.12.0",
+            ),
+            *(
+                "--run",
+                "trl sft --dataset_name d --model_name_or_path m [[--packing]]",
+                "--why",
+                "A token is cut off.",
+                "--source",
+                "https://e.org/1",
+            ),
+        ): (0, "a-new-case.md"),
+        ("--help",): (0, "trainmedic[serve]"),
+        ("--version",): (0, "trainmedic 0.1.0"),
+        ("mcp",): (3, "pip install 'trainmedic[serve]'"),
         ("ask", "KTO loss is nan, why?"): (3, "pip install 'trainmedic[serve]'"),
         ("serve",): (3, "pip install 'trainmedic[serve]'"),
     }
@@ -431,7 +455,10 @@ def requirements(*extras: str) -> list[str]:
 
 def test_everything_that_make_installs_is_pinned() -> None:
     needed = closure(
-        [*requirements("serve", "slack", "ingest", "postgres", "otel", "st"), *PYPROJECT["dependency-groups"]["dev"]]
+        [
+            *requirements("serve", "slack", "ingest", "postgres", "otel", "st"),
+            *(text for group in ("dev", "docs") for text in PYPROJECT["dependency-groups"][group]),
+        ]
     )
     cuda = {name for name in needed if name.startswith(("nvidia-", "cuda-", "triton"))}  # of a CUDA build of torch
     assert sorted(needed - cuda - set(pinned())) == ["trainmedic-data"]

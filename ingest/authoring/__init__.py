@@ -1,1 +1,1 @@
-"""For people who write pages, in this repository or of their own: skeletons, lint, coverage."""
+"""For people who write pages, in this repository or of their own: new pages, lint."""

@@ -9,10 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from trainmedic.ingest.authoring.new_cause import NewCheck
 from trainmedic.ingest.items import Block
 from trainmedic.kb.model.report import Text
 
 FieldName = Literal["framework", "algorithm", "model_family", "model", "version", "setting", "signal", "error"]
+PREFIX = "draft-"
+"""How the id of a draft begins, and that of a published page does not."""
 FIELDS: tuple[FieldName, ...] = get_args(FieldName)
 """In the order in which a reviewer reads them. All but the first four may occur several times."""
 SourceState = Literal["current", "changed", "gone"]
@@ -59,7 +62,7 @@ class Draft:
     ``source`` and ``key`` identify the write-up, ``digest`` its content. ``source_state``: the write-up has changed
     since a reviewer edited the page (`changed`), or is no longer there (`gone`). ``page_digest`` is that of the page as
     it was written: a page with another one was edited. ``related`` are the ids of the cases that it is probably about,
-    the best first.
+    the best first. ``check`` is the one that it proposes.
     """
 
     id: str
@@ -76,6 +79,7 @@ class Draft:
     related: tuple[str, ...] = ()
     source_state: SourceState = "current"
     page_digest: str = ""
+    check: NewCheck | None = None
 
     @property
     def lines(self) -> tuple[str, ...]:

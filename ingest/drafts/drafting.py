@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from trainmedic.ingest.drafts.draft import FIELDS, Draft, DraftField, Passage, article_lines
+from trainmedic.ingest.drafts.draft import FIELDS, PREFIX, Draft, DraftField, Passage, article_lines
 from trainmedic.ingest.drafts.options import unknown_options
+from trainmedic.ingest.drafts.proposal import proposed
 from trainmedic.ingest.drafts.refuted import refuted
 from trainmedic.ingest.drafts.store import KEY_DIGITS, digest_of
 from trainmedic.ingest.items import Document
@@ -50,6 +51,7 @@ def draft_of(
         related=tuple(related),
     )
     marks = dict.fromkeys((*refuted(draft, cases), *unknown_options(document.blocks, evidence)))
+    draft = replace(draft, check=proposed(draft, evidence))
     return replace(draft, marks=tuple(sorted(marks, key=lambda mark: (mark.claim.first_line, mark.claim.text))))
 
 
@@ -93,7 +95,7 @@ def _identity(title: str, evidence: Evidence, place: str) -> str:
     framework = evidence.run.framework
     lead = [word for word in _latin_words(framework.value) if word not in words] if framework else []
     digest = hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"draft-{'-'.join([*lead, *words][:8]) or 'article'}-{digest[:KEY_DIGITS]}"
+    return f"{PREFIX}{'-'.join([*lead, *words][:8]) or 'article'}-{digest[:KEY_DIGITS]}"
 
 
 def _latin_words(text: str) -> list[str]:

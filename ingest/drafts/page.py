@@ -15,19 +15,21 @@ from trainmedic.ingest.items import Block
 from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.pages.case import HEADINGS, REQUIRED
 
-TO_WRITE = {"en": "To be written by the reviewer.", "zh": "待审核者撰写。"}
 SHORT_HEADING = 12
 """Characters of "Root cause" or "解决方案"."""
 
 
 def page_of(draft: Draft) -> str:
-    return f"---\n{front_matter(draft)}---\n{body(draft)}"
+    if (check := draft.check) is None:
+        return f"---\n{front_matter(draft)}---\n{body(draft)}"
+    return f"---\n{front_matter(draft)}checks:\n{check.fields}\n---\n{body(draft)}\n{check.chapter}\n"
 
 
 def front_matter(draft: Draft) -> str:
+    language = _language(draft)
     data = {
         "id": draft.id,
-        "title": {"en": _Edited(draft.title), "zh": _Edited(draft.title)},
+        "title": {language: _Edited(draft.title)},
         "kind": "fault",
         "family": "unsorted",
         "frameworks": list(draft.values("framework")),
@@ -38,11 +40,7 @@ def front_matter(draft: Draft) -> str:
         "settings": sorted(
             {name for value in draft.values("setting") if (name := value.partition(" = ")[0]) in specs()}
         ),
-        "symptoms": {
-            language: list(map(_Edited, dict.fromkeys((draft.title, *draft.values("error")))))
-            for language in ("en", "zh")
-        },
-        "no_rule": TO_WRITE["en"],
+        "symptoms": {language: list(map(_Edited, dict.fromkeys((draft.title, *draft.values("error")))))},
         "evidence": "reported",
         "reviewed": "never",
         "sources": [{"url": draft.url or f"file:{draft.origin}", "says": "reporter", "note": "ingested article"}],
@@ -73,15 +71,14 @@ def _version(draft: Draft) -> Mapping[str, str]:
 
 
 def body(draft: Draft) -> str:
-    """The sections of both languages; the whole article goes into those of its own."""
-    texts = sections(draft.blocks)
-    parts = []
-    for language in ("en", "zh"):
-        parts.append(f"## {language}\n")
-        for heading, name in HEADINGS[language].items():
-            text = texts.get(name, "") if language == draft.language else ""
-            parts.append(f"### {heading}\n\n{text or TO_WRITE[language]}\n")
-    return "\n".join(parts)
+    """The sections in the article's own language; what it does not say is left to the reviewer."""
+    language, texts = _language(draft), sections(draft.blocks)
+    parts = (f"### {heading}\n\n{texts[name]}\n" for heading, name in HEADINGS[language].items() if texts.get(name))
+    return "\n".join((f"## {language}\n", *parts))
+
+
+def _language(draft: Draft) -> str:
+    return "zh" if draft.language == "zh" else "en"
 
 
 def sections(blocks: Sequence[Block]) -> Mapping[str, str]:

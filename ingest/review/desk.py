@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from trainmedic.ingest.authoring.page_lint import lint_case
+from trainmedic.ingest.authoring.rule_lint import lint_rule
 from trainmedic.ingest.drafts.draft import Draft
 from trainmedic.ingest.drafts.store import digest_of, load_drafts, page_path, page_text, write_page
 from trainmedic.ingest.review.checkout import commit_page, write_text
@@ -26,7 +27,9 @@ from trainmedic.ingest.review.state import (
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.errors import InvalidRequest, NotFound
 from trainmedic.kb.pages.case import CAUSES, CaseSet
-from trainmedic.kb.pages.page import PageError, discover, suggestion
+from trainmedic.kb.pages.page import PageError, discover, read_page, suggestion
+from trainmedic.kb.pages.rule import read_checks
+from trainmedic.kb.parse.pipeline import parse
 
 PAGES = "causes"
 """The folder of published pages below a team's folder."""
@@ -140,7 +143,7 @@ class Desk:
             raise InvalidRequest(f"{case_id} is not a page of yours", hint="name it as `related` on the draft's page")
         self._decided(draft, "merge", at)
         addition, _ = case_of(page_text(self._folder, draft))
-        publication = self._write(path, case_id, merged_text(path.read_text(encoding="utf-8"), draft, addition))
+        publication = self._write(path, case_id, merged_text(path.read_text(encoding="utf-8"), addition))
         self._decide(draft, "merge", at, merged_into=case_id, published_as=publication.path)
         return publication
 
@@ -192,12 +195,15 @@ class Desk:
         if not text:
             return ("the draft's page was removed",)
         try:
-            case, page = case_of(published_text(text, datetime.max.date()))
+            published = published_text(text, datetime.max.date())
+            case, page = case_of(published)
+            checks, _ = read_checks(Path(f"{case.id}.md"), *read_page(published, f"{case.id}.md"))
         except PageError as error:
             return (f"line {error.problem.line}: {error.problem.message}",)
         others = tuple(other for other in self._cases.cases if other.id != case.id)
         known = CaseSet(cases=(*others, case), pages={case.id: page})
-        found = lint_case(case, known, self._words, profile="team")
+        examples = (problem for rule in checks.rules for problem in lint_rule(rule, parse))
+        found = (*lint_case(case, known, self._words, profile="team"), *examples)
         return tuple(dict.fromkeys(problem.message for problem in found))
 
     def _require_publishable(self, text: str) -> None:

@@ -9,18 +9,14 @@ from typing import Any
 
 import yaml
 
-from trainmedic.ingest.drafts.draft import Draft
-from trainmedic.ingest.drafts.page import TO_WRITE
+from trainmedic.ingest.drafts.draft import PREFIX
 from trainmedic.ingest.personal import hidden, hidden_markdown
 from trainmedic.kb.identities import Identities, identities_of
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.page import Page
-from trainmedic.kb.pages.case import HEADINGS, read_case
-from trainmedic.kb.pages.page import CHECK, read_page
-
-PREFIX = "draft-"
-"""How the id of a draft begins, and that of a published page does not."""
+from trainmedic.kb.pages.case import read_case
+from trainmedic.kb.pages.page import read_page
 
 
 def case_of(text: str) -> tuple[Case, Page]:
@@ -34,8 +30,7 @@ def case_of(text: str) -> tuple[Case, Page]:
 def published_text(text: str, today: date) -> str:
     """The page of a draft as it is published. Raises `PageError`.
 
-    A section that is written in one language is shown in both. The placeholders of a draft are removed, the date of the
-    review is set where there was none, and what identifies persons and machines is hidden.
+    The date of the review is set where there was none, and what identifies persons and machines is hidden.
     """
     case, _ = case_of(text)
     front, checks, body = _split(text)
@@ -43,19 +38,14 @@ def published_text(text: str, today: date) -> str:
     front["status"] = "published"
     if not is_date(case.reviewed):
         front["reviewed"] = today.isoformat()
-    if case.no_rule in TO_WRITE.values():
-        del front["no_rule"]
-    _, sep, chapters = body.partition(f"\n## {CHECK}")
-    return _page(front, checks, _body(case) + sep + chapters)
+    return _page(front, checks, body)
 
 
-def merged_text(text: str, draft: Draft, addition: Case) -> str:
+def merged_text(text: str, addition: Case) -> str:
     """A case's page with the symptoms and sources of a draft's page that it lacks. Raises `PageError`."""
     case, _ = case_of(text)
     front, checks, body = _split(text)
     for language in ("en", "zh"):
-        if language != draft.language and addition.symptoms.get(language) == addition.symptoms.get(draft.language):
-            continue  # the draft's title stands in for a translation
         wordings = dict.fromkeys(addition.symptoms.get(language, ()))
         present = {line.casefold() for line in case.symptoms.get(language, ())}
         listed = front.setdefault("symptoms", {}).setdefault(language, [])
@@ -110,20 +100,3 @@ def _without_persons(value: Any, known: Identities) -> Any:
     text = mask(value).text
     # The address of a source leads to it, also on a machine of the team.
     return text if text.startswith(("https://", "http://")) else hidden(text, known)
-
-
-def _body(case: Case) -> str:
-    parts = []
-    for language, headings in HEADINGS.items():
-        other = "en" if language == "zh" else "zh"
-        parts.append(f"## {language}\n")
-        for heading, name in headings.items():
-            text = written(case, name, language) or written(case, name, other)
-            parts.extend([f"### {heading}\n\n{text}\n"] if text else [])
-    return "\n".join(parts)
-
-
-def written(case: Case, section: str, language: str) -> str:
-    """A section's text; empty if the reviewer has yet to write it."""
-    text = case.section(section, language)
-    return "" if text in TO_WRITE.values() else text

@@ -6,7 +6,7 @@ yields `Checkpoint`s, and is given the value of the last one; it then reads only
 each item that it knows to be deleted.
 
 A package of yours adds a source by an entry point of the group ``trainmedic.sources``. Beside the function its module
-may have ``recognises(location)``.
+may have ``recognises(location)``, and ``folder`` reads what none recognises.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def read(name: str, options: Options) -> Iterator[Item]:
 
 
 def recognised(location: str) -> str:
-    """The source that knows the layout of an export at ``location``; "folder" if none does."""
+    """The source of what is at ``location``."""
     for name, entry in plugins.registered(plugins.SOURCES).items():
         recognises = getattr(import_module(entry.module), "recognises", None)
         if recognises is not None and recognises(location):

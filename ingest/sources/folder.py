@@ -1,15 +1,16 @@
-"""A folder (or one file, or a zip archive of them) of Markdown, text, saved HTML, PDF, DOCX, notebooks and tables, read
-in the order of their paths."""
+"""A folder, one file or a zip archive: Markdown, text, saved HTML, PDF, DOCX, notebooks, tables, JSON of issues and
+records, and exports of Slack. Each file is read as what it is, in the order of their paths."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from trainmedic.ingest.items import Failure, Options, Raw
+from trainmedic.ingest.items import Failure, Item, Options, Raw
 from trainmedic.ingest.read.conversion import SUFFIXES as CONVERTED
 from trainmedic.ingest.read.conversion import markdown_of
 from trainmedic.ingest.read.files import files, text_of
+from trainmedic.ingest.sources import records, slack
 
 FORMATS = {
     ".md": "markdown",
@@ -24,14 +25,21 @@ MAX_CONVERTED = 20 * 1024 * 1024
 """Bytes of a file that is mostly pictures."""
 
 
-def read(options: Options) -> Iterator[Raw | Failure]:
-    """Every write-up below the folder (or the one file) at the location; a file of another kind is a `Failure`."""
-    for file in files(options.location):
+def read(options: Options) -> Iterator[Item]:
+    """Everything below the location; a file of a kind that is not read is a `Failure`."""
+    listed = list(files(options.location))
+    exports = slack.exports(listed)
+    for export in exports.values():
+        yield from slack.threads(export)
+    of_exports = {file.origin for export in exports.values() for file in export}
+    for file in listed:
         if isinstance(file, Failure):
             yield file
-            continue
-        data = file.content(most_bytes(file.suffix))
-        yield data if isinstance(data, Failure) else read_bytes(data, file.origin)
+        elif file.suffix in records.SUFFIXES:
+            yield from records.read_file(file) if file.origin not in of_exports else ()
+        else:
+            data = file.content(most_bytes(file.suffix))
+            yield data if isinstance(data, Failure) else read_bytes(data, file.origin)
 
 
 def read_bytes(data: bytes, origin: str) -> Raw | Failure:

@@ -1,4 +1,4 @@
-"""The export of a Slack workspace (folder or zip): each thread of a channel as a discussion.
+"""The export of a Slack workspace: each thread of a channel as a discussion.
 
 An export has ``channels.json``, ``users.json`` and one ``CHANNEL/YYYY-MM-DD.json`` a day
 (https://slack.com/help/articles/220556107). A message with a check mark as reaction is the accepted answer; check marks
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any
 
-from trainmedic.ingest.items import Discussion, Failure, Item, Message, Options, shortened
-from trainmedic.ingest.read.files import File, files
+from trainmedic.ingest.items import Discussion, Failure, Item, Message, shortened
+from trainmedic.ingest.read.files import File
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.threads.thread import Role
@@ -27,30 +27,30 @@ _DAY = regex(r"\d{4}-\d{2}-\d{2}\.json$")
 _DONE = frozenset({"white_check_mark", "heavy_check_mark", "ballot_box_with_check", "done", "resolved", "solved"})
 _MARKS = regex(r"<(?P<target>[^<>|]+)(?:\|(?P<label>[^<>]*))?>")
 LONGEST_TITLE = 120
-USERS = "users.json"
+CHANNELS, USERS = "channels.json", "users.json"
 _TABLE = load_table("identities.toml")
 _WORDS = frozenset((*_TABLE["words_and_names"], *_TABLE["shared_accounts"]))
 _PARTS_OF_NAMES = ("name", "real_name", "display_name", "first_name", "last_name")
 
 
-def recognises(location: str) -> bool:
-    names = {PurePosixPath(file.origin).name for file in files(location) if isinstance(file, File)}
-    return {"channels.json", USERS} <= names
+def exports(listed: Sequence[File | Failure]) -> Mapping[PurePosixPath, Sequence[File]]:
+    """The JSON files of each export among these, by the export's folder."""
+    paths = [(PurePosixPath(file.origin), file) for file in listed if isinstance(file, File)]
+    roots = {path.parent for path, _ in paths if path.name == CHANNELS} & {
+        path.parent for path, _ in paths if path.name == USERS
+    }
+    return {
+        root: [file for path, file in paths if path.suffix == ".json" and root in path.parents]
+        for root in sorted(roots)
+    }
 
 
-def read(options: Options) -> Iterator[Item]:
+def threads(export: Sequence[File]) -> Iterator[Item]:
     """The threads of every channel, in the order of channels and first messages."""
-    days: list[File] = []
-    people: frozenset[str] = frozenset()
-    for file in files(options.location):
-        if isinstance(file, Failure):
-            yield file
-        elif PurePosixPath(file.origin).name == USERS:
-            people = _people(file)
-        elif _DAY.search(PurePosixPath(file.origin).name):
-            days.append(file)
+    people = next((_people(file) for file in export if PurePosixPath(file.origin).name == USERS), frozenset[str]())
+    days = [file for file in export if _DAY.search(PurePosixPath(file.origin).name)]
     if not days:
-        yield Failure(origin=options.location, reason="no day of a channel (CHANNEL/YYYY-MM-DD.json) in it")
+        yield Failure(origin=export[0].origin, reason="no day of a channel (CHANNEL/YYYY-MM-DD.json) beside it")
     for channel, listed in groupby(days, key=lambda day: PurePosixPath(day.origin).parent.name):
         messages: list[Mapping[str, Any]] = []
         for day in listed:
@@ -141,6 +141,7 @@ def _threads(channel: str, messages: list[Mapping[str, Any]]) -> Iterator[Discus
             messages=(Message(text=plain(first["text"]), role="reporter"), *said),
             resolved=_marked(first) or any(message.accepted for message in said),
             updated=_iso(max(_time(item) for item in (first, *replies))),
+            team=True,
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from trainmedic.ingest.drafts.draft import article_lines
-from trainmedic.ingest.drafts.write_up import write_up
+from trainmedic.ingest.drafts.write_up import CAUSE, REPLIES, write_up
 from trainmedic.ingest.items import Block, Discussion, Document, Raw
 from trainmedic.ingest.personal import discussion_without_persons, without_persons
 from trainmedic.ingest.read.blocks import blocks, canonical
@@ -85,8 +85,15 @@ def read_item(source: str, item: Raw | Discussion, *, drafted: bool = False) -> 
         told = discussion_without_persons(_with_short_messages(item))
         title, url, texts = told.title, told.url, [message.text for message in told.messages]
         whole = _start((title, *texts))
-        evidence = parse(whole)
-        symptom, resolution, resolved_by = of_discussion(told, evidence)
+        if facts is None:
+            evidence, problem_lines = parse(whole), 1 + title.count("\n") + 1 + texts[0].count("\n")
+        else:  # read once, for the draft too
+            told_lines = list(article_lines(facts.document.title, facts.document.blocks))
+            evidence = parse("\n".join(told_lines))
+            ends = (told_lines.index(line) for line in (f"## {REPLIES}", f"## {CAUSE}") if line in told_lines)
+            problem_lines = next(ends, len(told_lines))
+            facts = replace(facts, evidence=evidence)
+        symptom, resolution, resolved_by = of_discussion(told, evidence, problem_lines)
     else:
         facts = facts_of(item)
         if facts is None:

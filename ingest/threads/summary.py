@@ -55,11 +55,10 @@ _ASKS = (
 
 
 def of_discussion(
-    discussion: Discussion, evidence: Evidence
+    discussion: Discussion, evidence: Evidence, end: int
 ) -> tuple[tuple[Quote, ...], tuple[Quote, ...], Role | None]:
-    """(symptom, resolution, who resolved it); ``evidence`` is of the title and the messages, one below the other."""
+    """(symptom, resolution, who resolved it); ``end`` is the last line of the problem in what ``evidence`` is of."""
     first = discussion.messages[0]
-    end = 1 + discussion.title.count("\n") + 1 + first.text.count("\n")
     symptom = (Quote(text=_cut(discussion.title), role="reporter"), *_failure(first, evidence, end))
     number = answer_of(discussion)
     if number is None:

@@ -19,6 +19,7 @@ from trainmedic.kb.frameworks.canonical import keys_of
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Missing, Report, RuleFailure, Status, Text
+from trainmedic.kb.model.run import Origin
 
 _CHOOSES = frozenset({"stage", "rlhf_type", "rl", "algorithm.adv_estimator", "advantage_estimator"})
 """Options by which the user himself chose the algorithm: they may well be what is wrong."""
@@ -229,7 +230,9 @@ def _evidence(rule: Rule, outcome: Outcome, facts: Facts) -> tuple[Span, ...]:
 
     What told the framework or the algorithm is evidence only where nothing else is: it is not what is wrong.
     """
-    named = _naming(facts) - {option.span for option in facts.run.options if option.key in _CHOOSES}
+    # A call is recognised by its class, and placed at its first argument.
+    own = {option.span for option in facts.run.options if option.key in _CHOOSES or option.origin is Origin.PYTHON}
+    named = _naming(facts) - own
     spans = tuple(span for span in outcome.evidence if span not in named)
     if all(span.default for span in spans):
         spans = outcome.evidence

@@ -64,9 +64,6 @@ def is_cause(content: bytes) -> bool:
 
 def page_fields(front: Field) -> Fields:
     """The fields of a cause's page. Raises `PageError`."""
-    if earlier := {"severity", "rules"} & front.mapping().keys():
-        problem = f"{min(earlier)!r} is of the earlier format, which `trainmedic kb migrate FOLDER` rewrites"
-        raise front.error(problem)
     return front.fields(REQUIRED, OPTIONAL)
 
 

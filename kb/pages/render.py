@@ -40,11 +40,11 @@ def render_case(case: Case, language: str = "en") -> str:
         parts.append(f"*{messages('artefact', language)}*")
     parts.extend(_versions(case, language))
     for name in ("symptom", "cause", "fix"):
-        parts += [_heading(name, language), case.section(name, language)]
+        parts += [_heading(name, language), text] if (text := case.section(name, language)) else []
     if case.refutations:
         refutations = [f"- **{item.claim.get(language)}** {item.why.get(language)}" for item in case.refutations]
         parts += [_heading("refutations", language), "\n".join(refutations)]
-    parts += [_heading("confirm", language), case.section("confirm", language)]
+    parts += [_heading("confirm", language), text] if (text := case.section("confirm", language)) else []
     if case.ask:
         questions = [f"- {item.ask.get(language)} ({item.why.get(language)})" for item in case.ask]
         parts += [_heading("ask", language), "\n".join(questions)]

@@ -16,15 +16,13 @@ from trainmedic.kb.data_files import load_table
 from trainmedic.kb.lazy import regex
 
 _TABLE = "parse/data/run_folder.toml"
-_FAILED = regex(
-    rb"Traceback \(most recent|\b[A-Z]\w{2,60}(?:Error|Exception)\b|(?i:\bsignal \d|out of memory|watchdog)"
-)
-_TRAINS = regex(r"\.backward\(|Trainer\(")
 _ATTEMPT = regex(
     r"[-_.]?(?<![a-z])(?i:attempt|try|trial|run|previous|prev|old|failed|bak)[-_.]?[0-9]*(?![a-z])|[-_.]?[0-9]{4,}"
 )
 """What tells the logs of jobs and attempts apart. Short numbers are mostly those of nodes and workers."""
 _MOST_RANKS = 4
+_TOLD_BY = 400
+"""Characters from the beginning of a failure that two ranks are compared by."""
 _WANDB_KEY = regex(r"^(?P<key>[\w./-]+):[ \t]*$")
 _WANDB_PART = regex(r"^  (?P<part>desc|sort|value):(?P<rest>.*)$")
 
@@ -60,6 +58,24 @@ def role_of(path: str) -> Role | None:
     """What the file at ``path`` is for; None if it is not read."""
     lowered = path.lower()
     return next((role for role in roles() if role.patterns.match(lowered)), None)
+
+
+def left_out() -> frozenset[str]:
+    """The names of folders in which nothing of a run is."""
+    return frozenset(load_table(_TABLE)["folders"]["left_out"])
+
+
+def rule() -> dict[str, Any]:
+    """By what files are chosen, for a page that lists a folder in the browser: see the table."""
+    table = load_table(_TABLE)
+    patterns = [pattern for row in table["role"] for pattern in row["patterns"]]
+    return {
+        "patterns": patterns,
+        **table["folders"],
+        "telling": table["telling"],
+        "ranks": _MOST_RANKS,
+        "told_by": _TOLD_BY,
+    }
 
 
 def chosen(entries: Iterable[Entry]) -> tuple[tuple[Role, Entry], ...]:
@@ -110,7 +126,8 @@ def _of_newest_run(known: list[tuple[Role, Entry]], depth: int) -> list[tuple[Ro
 
 def training_program(texts: Mapping[str, str]) -> str:
     """Of the scripts in a run's folder by name, the one that trains; empty if several could be it."""
-    found = [name for name, text in texts.items() if _TRAINS.search(text)]
+    trains = re.compile(load_table(_TABLE)["telling"]["program"])
+    found = [name for name, text in texts.items() if trains.search(text)]
     return found[0] if len(found) == 1 else ""
 
 
@@ -118,10 +135,11 @@ def telling_ranks(tails: Mapping[str, bytes]) -> tuple[str, ...]:
     """Of the logs of all ranks by path, those of the first rank and those whose end speaks of a failure, each once."""
     paths = sorted(tails, key=_numbered)
     first = [path for path in paths if _numbered(path)[0] == _numbered(paths[0])[0]]
+    failing = re.compile(load_table(_TABLE)["telling"]["rank"].encode())
     failed: dict[bytes, str] = {}
     for path in paths:
-        if (found := _FAILED.search(tails[path])) is not None:
-            failed.setdefault(tails[path][found.start() : found.start() + 400], path)
+        if (found := failing.search(tails[path])) is not None:
+            failed.setdefault(tails[path][found.start() : found.start() + _TOLD_BY], path)
     return tuple(dict.fromkeys([*first, *list(failed.values())[:_MOST_RANKS]]))
 
 

@@ -79,7 +79,6 @@ def checked(function: str) -> str:
         (page(fix="[{unset: bf16, safety: safe, when: nope}]"), 14, "nope"),
         (page().replace("says: source", "says: me"), 5, "sources.says: unknown word 'me'"),
         (page().replace("since: 0.1.0", "symptoms: [lossnan]"), 10, "did you mean 'loss_nan'?"),
-        ("---\nid: a-defect\nseverity: error\n---\n", 2, "kb migrate"),
         (page(body="## Check a-defect\n## Check a-defect\n"), 17, "two chapters for the check 'a-defect'"),
     ],
 )

@@ -140,7 +140,7 @@ def test_windows_line_ends_change_nothing() -> None:
         ("[a, b, c, d], zh: [甲, 乙, 丙, 丁]", "[a], fr: [b]", 7, "unknown field 'fr'"),
         ("says: reporter, ", "", 14, "field 'says' is missing"),
         ('why: {en: "No effect.", zh: "没有作用。"}', "because: x", 16, "unknown field 'because'"),
-        ("reviewed: 2026-12-21", "reviewed: 2026-11-21, a friend", 11, "unknown reader 'a friend'"),
+        ("reviewed: 2026-11-21", "reviewed: 2026-11-21, a friend", 12, "unknown reader 'a friend'"),
         ("### Cause", "### Reason", 24, "unknown section 'Reason'"),
         ("### Cause", "### Symptom", 24, "occurs twice"),
         ("## zh", "## fr", 33, "unknown chapter 'fr'; known: en, zh"),

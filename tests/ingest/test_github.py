@@ -47,7 +47,7 @@ DISCUSSION = {
 
 def read(tmp_path: Path, text: str, name: str = "issues.json") -> list[Discussion | Failure]:
     (tmp_path / name).write_text(text, encoding="utf-8")
-    return list(source("github")(Options(location=str(tmp_path / name))))  # type: ignore[arg-type]
+    return list(source("folder")(Options(location=str(tmp_path / name))))  # type: ignore[arg-type]
 
 
 def only(tmp_path: Path, item: object) -> Discussion:
@@ -93,7 +93,7 @@ def test_a_line_that_cannot_be_read_is_named_and_the_others_are_read(tmp_path: P
 
 def test_a_file_that_a_windows_shell_wrote_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps([ISSUE]), encoding="utf-16")
-    (item,) = source("github")(Options(location=str(tmp_path / "a.json")))
+    (item,) = source("folder")(Options(location=str(tmp_path / "a.json")))
     assert isinstance(item, Discussion)
 
 

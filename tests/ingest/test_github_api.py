@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from trainmedic.ingest.items import Checkpoint, Discussion, Failure, Gone, Item
-from trainmedic.ingest.sources.github.api import GitHub
+from trainmedic.ingest.sources.github import GitHub
 
 Answer = Callable[[httpx.Request], httpx.Response]
 

@@ -84,8 +84,7 @@ def test_a_slack_thread_is_one_discussion_over_days_with_the_checked_reply_as_it
 ) -> None:
     root = put(tmp_path / "export", dict(SLACK))
     location = zipped(root, tmp_path / "export.zip") if packed else root
-    assert recognised(str(location)) == "slack"
-    (thread,) = discussions(read("slack", location))
+    (thread,) = discussions(read("folder", location))
     assert thread.title == "@someone GRPO hangs & nothing in the log"
     assert [(message.role, message.accepted) for message in thread.messages] == [
         ("reporter", False),
@@ -99,9 +98,38 @@ def test_a_slack_thread_is_one_discussion_over_days_with_the_checked_reply_as_it
 def test_a_broken_day_of_slack_is_named_and_the_others_are_read(tmp_path: Path) -> None:
     files = {**SLACK, "training/2026-03-03.json": "{not json", "training/2026-03-04.json": {"a": 1}}
     files["training/2026-03-05.json"] = [17, {"type": "message", "text": None}, said("x", "U1", "odd time")]
-    items = read("slack", put(tmp_path, dict(files)))
+    items = read("folder", put(tmp_path, dict(files)))
     assert [failure.origin for failure in failures(items)] == ["training/2026-03-03.json", "training/2026-03-04.json"]
     assert len(discussions(items)) == 1
+
+
+def test_a_folder_is_read_with_all_that_is_in_it(tmp_path: Path) -> None:
+    issue = {
+        "title": "loss is nan",
+        "body": "why?",
+        "comments": [{"body": "bf16", "isAnswer": True}],
+        "state": "CLOSED",
+    }
+    put(tmp_path / "chat", dict(SLACK))
+    put(
+        tmp_path,
+        {"post.md": "# A\n\nText.", "gh/issues.json": [issue], "package.json": {"name": "x"}, "run.py": "pass"},
+    )
+    items = read("folder", tmp_path)
+    assert [thread.title[:8] for thread in discussions(items)] == ["@someone", "loss is "]
+    assert [thread.team for thread in discussions(items)] == [True, False]
+    assert [item.origin for item in items if isinstance(item, Raw)] == ["post.md"]
+    assert [failure.origin for failure in failures(items)] == ["package.json", "run.py"]
+
+
+def test_an_address_of_github_is_a_repository_and_a_missing_path_a_folder() -> None:
+    kinds = {
+        "https://github.com/o/n": "github",
+        "https://github.com/o/n/issues": "github",
+        "https://github.com/o/n/issues/7": "web",
+        "posts/2026": "folder",
+    }
+    assert {location: recognised(location) for location in kinds} == kinds
 
 
 def test_json_lines_are_write_ups_or_discussions_and_a_broken_line_is_named(tmp_path: Path) -> None:
@@ -110,10 +138,10 @@ def test_json_lines_are_write_ups_or_discussions_and_a_broken_line_is_named(tmp_
         json.dumps({"title": "Hang", "text": "stuck", "resolution": "Upgrade NCCL.", "url": "https://e.org/1"}),
         json.dumps({"title": "x", "messages": [{"role": "maintainer", "text": "y"}, 3]}),
         "{broken",
-        "[]",
+        "[1]",
         '{"title": "only a title"}',
     ]
-    items = read("jsonl", put(tmp_path, {"a.jsonl": "\n".join(lines)}))
+    items = read("folder", put(tmp_path, {"a.jsonl": "\n".join(lines)}))
     raw, hang, other = items[:3]
     assert isinstance(raw, Raw)
     assert isinstance(hang, Discussion)
@@ -122,11 +150,11 @@ def test_json_lines_are_write_ups_or_discussions_and_a_broken_line_is_named(tmp_
     assert [failure.origin for failure in failures(items)] == ["a.jsonl:4", "a.jsonl:5", "a.jsonl:6"]
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "github"])
-def test_a_line_of_json_ends_only_where_the_line_ends(kind: str, tmp_path: Path) -> None:
-    items = [{"id": name, "title": "loss\u2028nan", "text": "one\u2029two", "body": "x"} for name in "12"]
+@pytest.mark.parametrize("field", ["text", "body"])
+def test_a_line_of_json_ends_only_where_the_line_ends(field: str, tmp_path: Path) -> None:
+    items = [{"id": name, "title": "loss\u2028nan", field: "one\u2029two"} for name in "12"]
     text = "\r\n".join(json.dumps(item, ensure_ascii=False) for item in items)
-    assert not isinstance(read(kind, put(tmp_path, {"a.jsonl": text}))[0], Failure)
+    assert not isinstance(read("folder", put(tmp_path, {"a.jsonl": text}))[0], Failure)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -144,7 +172,7 @@ def test_of_a_huge_line_and_a_damaged_end_the_place_is_named(packed: bool, tmp_p
 
 def test_lines_are_read_one_by_one(tmp_path: Path) -> None:
     path = put(tmp_path, {"a.jsonl": '{"id": 1, "title": "x", "text": "y"}\n'}) / "a.jsonl"
-    items = source("jsonl")(Options(location=str(path)))
+    items = source("folder")(Options(location=str(path)))
     next(items)
     with path.open("a") as stream:
         stream.write('{"id": 2, "title": "x", "text": "written meanwhile"}\n')
@@ -357,9 +385,9 @@ def test_a_folder_inside_a_git_checkout_is_read_alone(tmp_path: Path) -> None:
 def test_names_that_are_no_text_are_written_out(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.md")).write_text("# A\n\nText.")
     put(tmp_path, {"a.jsonl": '{"id": "\\ud800", "title": "x", "text": "y", "url": "https://e.org/\\udc00"}'})
-    page = next(item for item in read_source("folder", Options(location=str(tmp_path))) if isinstance(item, Raw))
-    (line,) = read_source("jsonl", Options(location=str(tmp_path / "a.jsonl")))
+    line, page = read_source("folder", Options(location=str(tmp_path)))
     assert isinstance(line, Raw)
+    assert isinstance(page, Raw)
     assert (page.origin, line.key, line.url) == ("\\udcff.md", "\\ud800", "https://e.org/\\udc00")
 
 

@@ -7,12 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from trainmedic.ingest.drafts.draft import article_lines
+from trainmedic.ingest.drafts.draft import Draft, article_lines
+from trainmedic.ingest.drafts.drafting import draft_of
+from trainmedic.ingest.drafts.page import page_of
 from trainmedic.ingest.drafts.write_up import write_up
 from trainmedic.ingest.items import Discussion, Message, Options
 from trainmedic.ingest.pipeline import Drafting, run
-from trainmedic.ingest.sources import slack
+from trainmedic.ingest.sources import folder
+from trainmedic.ingest.threads.facts import read_item
 from trainmedic.ingest.threads.local import Local
+from trainmedic.kb.serialization import from_json, to_json
 from trainmedic.kb.threads.store import ThreadStore
 
 EXPORT = Path(__file__).parent / "writeups" / "slack_export"
@@ -34,10 +38,10 @@ def explain(vector: np.ndarray) -> Mapping[str, float]:
 
 
 def test_a_slack_export_becomes_one_draft_with_cause_and_fix_and_without_persons(tmp_path: Path) -> None:
-    items = slack.read(Options(location=str(EXPORT)))
+    items = folder.read(Options(location=str(EXPORT)))
     store = ThreadStore(tmp_path / "threads", "encoder", 1)
     embedder = Local(lambda texts: np.zeros((len(texts), 1), np.float32))
-    outcome = run("slack", items, store, embedder, explain, Drafting(folder=tmp_path, discussions=True))
+    outcome = run("slack", items, store, embedder, explain, Drafting(folder=tmp_path))
     assert outcome.threads.added == 2
     (draft,) = outcome.drafts.written
     page = (tmp_path / f"{draft.id}.md").read_text(encoding="utf-8")
@@ -67,3 +71,25 @@ def test_a_thread_that_nobody_resolved_is_no_write_up() -> None:
     assert write_up(thread("it hangs", "The cause is a flag, set it, that fixed it", resolved=False)) == ()
     assert write_up(thread("it hangs", "same here, any update?")) == ()
     assert write_up(thread("it hangs")) == ()
+
+
+def test_a_resolved_thread_is_read_once_and_its_draft_has_a_check_that_its_own_examples_bear_out() -> None:
+    said = (
+        "With trl 0.11.4 it never stops.\n```\ntrl sft --model_name_or_path m \\\n  --dataset_name d --packing\n```",
+        "same here",
+        "The cause is that packing cuts the end token off. This is fixed in 0.12.0, please upgrade.",
+    )
+    read = read_item("x", thread(*said), drafted=True)
+    assert read is not None
+    assert read.facts is not None
+    assert read.thread.versions == {"trl": "0.11.4"}
+    draft = draft_of(read.facts.document, read.facts.evidence, key="1")
+    assert draft.check is not None
+    page = page_of(draft)
+    assert 'when: packing and version("trl", ">=0.11.4,<0.12.0")' in page
+    assert "\n  --dataset_name d ⟦--packing⟧\n" in page
+    assert from_json(Draft, to_json(draft)) == draft
+    vague = read_item("x", thread(said[0], "The cause is a kernel, upgrading the driver helped."), drafted=True)
+    assert vague is not None
+    assert vague.facts is not None
+    assert draft_of(vague.facts.document, vague.facts.evidence, key="1").check is None

@@ -160,7 +160,7 @@ def test_an_unlikely_harmless_explanation_does_not_lead() -> None:
 
 def test_a_harmless_explanation_that_a_rule_found_leads_and_doubts_nothing() -> None:
     text = harmless(finding(severity=Severity.INFO))
-    assert "**Nothing is wrong with the run here: " in text
+    assert "**This is normal:** " in text
     assert "Confidence: low" not in text
 
 

@@ -26,6 +26,8 @@ QUICK = 0.05
 """Seconds between two appends in tests of streams."""
 NEVER = 60.0
 """The same in all others: there no answer takes long enough to be streamed."""
+ANSWER = 2
+"""Messages of an answer: what leads, and the details."""
 COMMAND = (
     "deepspeed --module openrlhf.cli.train_kto --pretrain Qwen/Qwen2-7B-Instruct --micro_train_batch_size 1 "
     "--vanilla_loss --learning_rate 5e-7 --bf16"

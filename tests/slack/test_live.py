@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.slack.bots import QUESTION, QUICK, Slowly, bot_in, settled
+from tests.slack.bots import ANSWER, QUESTION, QUICK, Slowly, bot_in, settled
 from tests.slack.fake import DM, GENERAL, Fault, LocalSlack, Message
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer, Section, StepView, markdown
@@ -28,7 +28,9 @@ Act = Callable[[SlackBot, Slowly], Awaitable[None]]
 
 
 def only_answer(slack: LocalSlack, ts: str) -> Message:
-    [answer] = [each for each in slack.replies(ts) if each.bot_id]
+    """The message that leads; what follows are its details."""
+    answer, *details = (each for each in slack.replies(ts) if each.bot_id)
+    assert len(details) < ANSWER
     return answer
 
 

@@ -87,11 +87,15 @@ def test_only_addresses_of_the_web_become_links() -> None:
 
 
 # ── blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-def test_details_are_a_link_away_if_there_is_a_page_to_link_to(answer: Answer) -> None:
+def test_what_leads_comes_first_and_the_details_follow_in_the_thread_or_are_a_link_away(answer: Answer) -> None:
     folded = next(section for section in answer.sections if section.folded)
-    [whole], [short] = render_answer(answer), render_answer(answer, Extras(public_url="https://tm.example"))
-    texts = [json.dumps(reply.blocks, ensure_ascii=False) for reply in (whole, short)]
-    assert [f"### {folded.heading}" in text for text in texts] == [True, False]
+    (first, *details), [linked] = render_answer(answer), render_answer(answer, Extras(public_url="https://tm.example"))
+    texts = [json.dumps(reply.blocks, ensure_ascii=False) for reply in (first, *details, linked)]
+    assert [f"### {folded.heading}" in text for text in texts] == [False, *(True for _ in details), False]
+    assert len(details) == 1
+    assert "Mark resolved" in texts[0]
+    assert "Mark resolved" not in texts[1]
+    assert all(any(f'"[{item.marker}] ' in text for text in texts[:2]) for item in answer.citations)
 
 
 def test_a_usual_answer_is_one_message(answer: Answer) -> None:
@@ -125,16 +129,16 @@ def test_any_answer_keeps_slacks_limits(answer: Answer, text: str, many: int, ti
 
 
 def test_a_long_line_of_small_print_is_continued(answer: Answer) -> None:
-    [reply] = render_answer(replace(answer, notices=("n" * (ELEMENT + 5),)))
+    reply, *_ = render_answer(replace(answer, notices=("n" * (ELEMENT + 5),)))
     texts = [e["text"] for block in reply.blocks if block["type"] == "context" for e in block["elements"]]
     assert "n" * ELEMENT in texts
     assert "nnnnn" in texts
 
 
 def test_secrets_are_said_but_not_mail_addresses(answer: Answer) -> None:
-    [without] = render_answer(with_masked(answer, "email"))
+    without, *_ = render_answer(with_masked(answer, "email"))
     assert "still contains a secret" not in json.dumps(without.blocks)
-    [reply] = render_answer(with_masked(answer, "huggingface_token"))
+    reply, *_ = render_answer(with_masked(answer, "huggingface_token"))
     assert "still contains a secret" in json.dumps(reply.blocks)
 
 
@@ -142,7 +146,7 @@ def test_secrets_are_said_but_not_mail_addresses(answer: Answer) -> None:
 @every_case("language", ["en", "zh"])
 def test_every_verdict_has_words_in_both_languages(answer: Answer, verdict: Verdict, language: Language) -> None:
     changed = replace(answer, verdict=verdict, language=language, causes=())
-    [reply] = render_answer(changed)
+    reply, *_ = render_answer(changed)
     first = reply.blocks[0]["text"].split("\n")[0]
     assert bool(re.search(r"[\u4e00-\u9fff]", first)) == (language == "zh")
     assert lead(changed).startswith(first)

@@ -273,6 +273,33 @@ def test_an_audit_runs_beside_the_check_and_has_a_threshold_of_its_own(runner: R
     assert [used[1]["category"] for used in runner.used if "category" in used[1]] == ["trainmedic", "trainmedic-audit"]
 
 
+EXAMPLE = ROOT / "docs/examples/ci"
+
+
+def test_the_action_does_for_the_example_repository_what_its_workflow_says(runner: Runner) -> None:
+    shutil.copytree(EXAMPLE, runner.workspace, dirs_exist_ok=True)
+    workflow = yaml.safe_load((EXAMPLE / ".github/workflows/configs.yml").read_text(encoding="utf-8"))
+    (step,) = (each for each in workflow["jobs"]["check"]["steps"] if "trainmedic" in each["uses"])
+    assert runner.run(**{name.replace("-", "_"): value for name, value in step["with"].items()}) == 1, runner.said
+    assert "::error file=scripts/train.sh,line=5" in runner.said
+    assert runner.outputs["defects"] == "false"
+
+
+def test_the_hooks_do_for_the_example_repository_what_pre_commit_would(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(EXAMPLE)
+    (repository,) = yaml.safe_load(Path(".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    names = [path.as_posix() for path in sorted(Path().rglob("*.*")) if path.is_file()]
+    codes = {}
+    for chosen in repository["hooks"]:
+        hook = {**next(each for each in HOOKS if each["id"] == chosen["id"]), **chosen}
+        files = [name for name in names if re.search(hook["files"], name)]
+        codes[hook["id"]] = main([*shlex.split(hook["entry"])[1:], *hook.get("args", []), *files])
+    assert codes == {"trainmedic-check": 1, "trainmedic-audit": 0}
+    assert "scripts/train.sh:5:4: --flash_attn" in capsys.readouterr().out
+
+
 def test_the_documented_inputs_are_those_of_the_action() -> None:
     page = (ROOT / "docs/connect/ci.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE) == list(ACTION["inputs"])

@@ -473,26 +473,52 @@ def test_pages_are_shown_as_markdown(capsys: pytest.CaptureFixture[str]) -> None
     assert "kb list" in capsys.readouterr().err
 
 
+NEW = (
+    *("kb", "new", "--seen", "The model never stops after SFT with packing", "--releases", "trl ? 0.12.0"),
+    *("--run", "trl sft --model_name_or_path m --dataset_name d [[--packing]]", "--why", "The end token is cut off."),
+    *("--source", "https://github.com/huggingface/trl/issues/1"),
+)
+
+
 def test_a_new_page_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "trl").mkdir()
-    other = ("kb", "new", "cause", "my-page", "--folder", str(tmp_path / "trll"))
+    other = (*NEW, "--folder", str(tmp_path / "trll"))
     assert main([*other]) == USAGE
     assert "did you mean 'trl'?" in capsys.readouterr().err
-    assert out_of(capsys, *other, "--new-folder").strip().endswith("trll/my-page.md")
+    page = Path(out_of(capsys, *other, "--new-folder").strip())
+    assert (page.parent.name, page.name) == ("trll", "trl-model-never-stops-sft-packing.md")
+    text = page.read_text(encoding="utf-8")
+    assert main([*other]) == USAGE
+    assert page.read_text(encoding="utf-8") == text
     new = ("kb", "new", "mechanism", "my-page", "--folder", str(tmp_path))
     assert out_of(capsys, *new).strip().endswith("my-page.md")
-    text = (tmp_path / "my-page.md").read_text(encoding="utf-8")
-    assert "id: my-page" in text
-    assert main([*new]) == USAGE
-    assert (tmp_path / "my-page.md").read_text(encoding="utf-8") == text
+    assert "id: my-page" in (tmp_path / "my-page.md").read_text(encoding="utf-8")
+
+
+def test_what_no_flag_answers_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "trl sft --dataset_name d \\\n  [[--packing]]\n\nThe end token is cut off.\nTrain without packing.\n\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(said))
+    asked = [
+        flag for pair in zip(NEW[2::2], NEW[3::2], strict=True) if pair[0] not in ("--run", "--why") for flag in pair
+    ]
+    page = Path(out_of(capsys, "kb", "new", *asked, "--folder", str(tmp_path)).strip())
+    assert "Upgrade to trl 0.12.0 or newer. Train without packing." in page.read_text(encoding="utf-8")
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert main(["kb", "new", *asked, "--folder", str(tmp_path)]) == USAGE
+    assert "3/5" in capsys.readouterr().err
 
 
 def test_lint_checks_the_given_pages_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out_of(capsys, "kb", "new", "cause", "one", "--folder", str(tmp_path))
-    (tmp_path / "two.md").write_text((tmp_path / "one.md").read_text(encoding="utf-8"), encoding="utf-8")
-    lines = out_of(capsys, "kb", "lint", str(tmp_path / "one.md"), code=FINDINGS).splitlines()
+    out_of(capsys, *NEW, "--folder", str(tmp_path))
+    one = tmp_path / "trl-model-never-stops-sft-packing.md"
+    text = one.read_text(encoding="utf-8")
+    one.write_text(text.replace("family: configuration", "family: configuratoin"), encoding="utf-8")
+    (tmp_path / "two.md").write_text(text, encoding="utf-8")
+    lines = out_of(capsys, "kb", "lint", str(one), code=FINDINGS).splitlines()
     assert lines
-    assert all(line.startswith(f"{tmp_path}/one.md:") for line in lines)
+    assert all(line.startswith(f"{one}:") for line in lines)
     assert main(["kb", "lint", "no-such-page.md"]) == USAGE
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "bad-page.md").write_text("---\nid: bad-page\nfamily: data\n---\n", encoding="utf-8")

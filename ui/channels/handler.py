@@ -19,7 +19,7 @@ from trainmedic.ui.channels.question import wants_audit
 from trainmedic.ui.channels.seen import SeenEvents
 from trainmedic.ui.channels.tasks import Tasks
 from trainmedic.ui.context import AppContext
-from trainmedic.ui.present.bot_text import not_read_line
+from trainmedic.ui.present.slack import not_read_line
 
 
 class Handler:

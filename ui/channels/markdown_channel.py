@@ -21,7 +21,8 @@ from trainmedic.ui.channels.gather import gathered
 from trainmedic.ui.channels.messages import messages
 from trainmedic.ui.channels.question import prose_language
 from trainmedic.ui.present import audit_text
-from trainmedic.ui.present.bot_text import BotExtras, pages
+from trainmedic.ui.present.bot_text import pages
+from trainmedic.ui.present.slack import Extras
 from trainmedic.ui.present.slack_text import split_markdown
 
 SUBJECT_S = 1_800
@@ -165,7 +166,7 @@ class MarkdownReply:
                 await self._channel.update(self._posted, f"{part.number}. {part.what}")
 
     async def post(self, answer: Answer, evidence: Evidence) -> None:
-        extras = BotExtras(public_url=self._settings.public_url.rstrip("/"), not_read=evidence.not_read)
+        extras = Extras(public_url=self._settings.public_url.rstrip("/"), not_read=evidence.not_read)
         await self._deliver(pages(answer, extras, self._channel.page_characters))
 
     async def post_audit(self, view: AuditView) -> None:

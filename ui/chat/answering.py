@@ -185,7 +185,14 @@ class AnsweringPage:
 
     def _under(self, answer_id: str, session: Session, vote: Feedback | None) -> str:
         return under(
-            self._context, answer_id, session.language, session.title, session.follow, vote, feedback=session.feedback
+            self._context,
+            answer_id,
+            session.conversation or "",
+            session.language,
+            session.title,
+            session.follow,
+            vote,
+            feedback=session.feedback,
         )
 
     def _failed(self, session: Session, message: str, hint: str | None, trace_id: str) -> Changes:

@@ -42,6 +42,7 @@ from trainmedic.service.api.errors import STATUS
 from trainmedic.service.api.middleware import stored_nowhere, with_headers
 from trainmedic.service.dialogue.request import MAX_ATTACHMENTS
 from trainmedic.ui.chat.audit import NOTED, READ, Noted, note
+from trainmedic.ui.chat.direct import DIRECT, Direct
 from trainmedic.ui.chat.document import document
 from trainmedic.ui.chat.evidence import render
 from trainmedic.ui.chat.guard import CallGuard, RefusedCall
@@ -97,6 +98,7 @@ class Shell:
         self._gate = context.gate or Gate(settings)
         self._public_host = urlsplit(settings.public_url).netloc
         self._cookies = Cookies(settings.public_url)
+        self._direct = Direct(context)
         self._calls = CallGuard(MAX_ATTACHMENTS)
         self._static = static_files()
         self._knowledge = KnowledgePages(context, self._address)
@@ -209,6 +211,8 @@ class Shell:
             return self._refusal(scope), counted
         if not (principal or ANYBODY).may("read" if scope["method"] in ("GET", "HEAD") else "ask"):
             raise Refused(Forbidden("this key may read, not ask"), counted)
+        if path.startswith(DIRECT) and self._load_pages is not None:
+            return await self._direct.response(scope, receive), counted
         return await self._page(scope), counted
 
     async def _page(self, scope: Scope) -> Response | None:

@@ -70,40 +70,44 @@ class DiagnosePage(AnsweringPage):
 
     def _talk(self) -> None:
         t = self._words
-        self._hello = gr.HTML(evidence.render("hello.html", self._language), elem_id="tm-hello-box", **html_options())
-        self._bot = gr.Chatbot(
-            elem_id="bot",
-            layout="panel",
-            show_label=False,
-            label=t["tab_answer"],
-            height=None,
-            buttons=["copy"],
-            latex_delimiters=[],
-            feedback_options=None,
-            autoscroll=False,
-            sanitize_html=True,
-            line_breaks=False,
-            allow_tags=False,
-            placeholder="",
-            visible="hidden",
-        )
-        self._after = gr.HTML("", elem_id="tm-after-box", **html_options(AFTER_JS))
-        self._notice = gr.HTML("", elem_id="tm-notice-box", **html_options())
-        self._chips = gr.HTML("", elem_id="tm-chips-box", **html_options(CHIPS_JS))
-        self._box = gr.MultimodalTextbox(
-            elem_id="tm-question",
-            show_label=False,
-            label=t["ask_label"],
-            placeholder=t["placeholder"],
-            file_count="multiple",
-            lines=1,
-            max_lines=12,
-            max_plain_text_length=LONG_PASTE,
-            submit_btn=True,
-            stop_btn=False,
-            html_attributes=gr.InputHTMLAttributes(spellcheck=False, autocorrect="off", autocapitalize="off"),
-            autofocus=True,
-        )
+        with gr.Column(elem_id="tm-scroll"):
+            self._hello = gr.HTML(
+                evidence.render("hello.html", self._language), elem_id="tm-hello-box", **html_options()
+            )
+            self._bot = gr.Chatbot(
+                elem_id="bot",
+                layout="panel",
+                show_label=False,
+                label=t["tab_answer"],
+                height=None,
+                buttons=["copy"],
+                latex_delimiters=[],
+                feedback_options=None,
+                autoscroll=False,
+                sanitize_html=True,
+                line_breaks=False,
+                allow_tags=False,
+                placeholder="",
+                visible="hidden",
+            )
+            self._after = gr.HTML("", elem_id="tm-after-box", **html_options(AFTER_JS))
+        with gr.Column(elem_id="tm-foot"):
+            self._notice = gr.HTML("", elem_id="tm-notice-box", **html_options())
+            self._chips = gr.HTML("", elem_id="tm-chips-box", **html_options(CHIPS_JS))
+            self._box = gr.MultimodalTextbox(
+                elem_id="tm-question",
+                show_label=False,
+                label=t["ask_label"],
+                placeholder=t["placeholder"],
+                file_count="multiple",
+                lines=1,
+                max_lines=12,
+                max_plain_text_length=LONG_PASTE,
+                submit_btn=True,
+                stop_btn=False,
+                html_attributes=gr.InputHTMLAttributes(spellcheck=False, autocorrect="off", autocapitalize="off"),
+                autofocus=True,
+            )
         start = evidence.render(
             "examples.html",
             self._language,
@@ -169,7 +173,8 @@ class DiagnosePage(AnsweringPage):
             yield self._noticed(self._words["files_gone"].format(count=len(paths) - len(files)))
 
     def _sender(self, request: gr.Request | None) -> Sender:
-        return Sender(self._context, request)
+        inner = request.request if request is not None else None
+        return Sender(self._context, inner.scope if inner is not None else {})
 
     async def _counted(self, session: Session, sender: Sender) -> str:
         """Note who asks; returns why they may not ask now, empty if they may."""

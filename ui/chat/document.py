@@ -80,6 +80,13 @@ def document(
     )
 
 
+def linked(context: AppContext, language: Language, answer_id: str) -> str:
+    """The part of the document that shows an answer of the history. Blocks."""
+    stored = stored_conversation(context, answer_id, language)
+    beside = parts(context, stored, language) if stored is not None else None
+    return render("linked.html", language, messages=shown_messages(stored, language), parts=beside)
+
+
 def preview(stored: StoredConversation | None, language: Language) -> Preview:
     """The title and description of a linked answer, or of the page."""
     t = words(language)
@@ -102,11 +109,14 @@ def parts(context: AppContext, stored: StoredConversation, language: Language) -
     follow = offered(context, answer, stored.sources, language)
     vote = history.feedback(answer.id) if history is not None else None
     title = answer_title(answer, language)
+    end = under(
+        context, answer.id, answer.conversation_id, spoken_here, title, follow, vote, feedback=says_something(answer)
+    )
     return {
         "panel": Markup(panel(answer, texts, language, rules)),
         "steps": Markup(steps(answer.steps, language)),
         "tail": Markup(tail(answer, texts, language, rules)),
-        "after": Markup(under(context, answer.id, spoken_here, title, follow, vote, feedback=says_something(answer))),
+        "after": Markup(end),
     }
 
 

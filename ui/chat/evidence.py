@@ -43,6 +43,11 @@ LONGEST_ACRONYM = 5
 MAX_FILES = 3
 """Files that one finding shows excerpts of."""
 EMPHASIS = regex(r"(?<![\w*])\*([^\s*](?:[^*]*[^\s*])?)\*(?![\w*])")
+CODE_OR_SETTING = regex(
+    r"(`+)(?!`).+?(?<!`)\1(?!`)"
+    r"|(?<![\w`.=/\[(\"'-])(?:--[a-z][\w.-]*\w|[a-z]\w*_\w+(?:\.\w+)*=(?:\{[^{}`\n]*\}|\"[^\"`\n]*\"|[\w./-]*\w))"
+)
+"""Code, or a flag or setting in text that no ticks set off."""
 TICKED = regex(r"`([^`\n]+)`")
 SETTLED = ("answered", "no_fault")
 
@@ -317,9 +322,14 @@ def first_sentences(text: str, limit: int = 220) -> str:
     return text[:end] if end > limit // 3 else text[: limit - 1] + "…"
 
 
+def ticked(line: str) -> str:
+    """A line with ticks around the flags and settings that it names without."""
+    return CODE_OR_SETTING.sub(lambda match: match[0] if match[1] else f"`{match[0]}`", line)
+
+
 def inline(text: str) -> Markup:
     """``text`` with the parts between single ticks as code, all of it escaped."""
-    parts = TICKED.split(text)
+    parts = TICKED.split(ticked(text))
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if number % 2 else part for number, part in enumerate(parts)
     )

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from trainmedic.kb.fences import fence_after, fence_around, fence_of
 from trainmedic.kb.lazy import regex
 from trainmedic.service.answer.schema import Answer, Section, markdown
-from trainmedic.ui.chat.evidence import lines, sorted_findings, spoken
+from trainmedic.ui.chat.evidence import lines, sorted_findings, spoken, ticked
 from trainmedic.ui.chat.texts import Language, words
 from trainmedic.ui.present.verdict import shown_verdict
 
@@ -44,10 +44,10 @@ RAW = {
 RAW_TEXT = regex("|".join(re.escape(text) for text in RAW), re.IGNORECASE)
 EXAMPLE = regex(r"\n+`{3,}diff\n.*?\n`{3,}[ ]*(?:\n+(\[\d+\])[ ]*)?(?=\n|$)", re.DOTALL)
 """A case's own example of the change, with the marker after it."""
-MANY_FILES = 8
-"""Files of a question that are named."""
 MANY_LINES = 8
 """A question of more lines than this, or an indented one, is shown as code."""
+LONGEST_SHOWN, SHOWN_LINES = 14, 10
+"""Lines or files of a question that are shown whole, and how many of more."""
 # A team's own pages and drafts come the same way as ours: no HTML, nothing that loads.
 _PAGE = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
@@ -66,12 +66,17 @@ def message_html(text: str, copy: str) -> Markup:
 
 
 def question(text: str, files: Iterable[tuple[str, int]] = (), language: Language = "en") -> str:
-    """The user's question, verbatim, and the names of its files with their line counts, if they have lines."""
-    parts = [verbatim(text.strip("\n"))] if text.strip() else []
+    """The user's question, verbatim, and the names of its files with their line counts, if they have lines. Of a paste
+    and of many files the beginning: the evidence has the rest."""
     t = words(language)
-    names = [code(name) + (f" {lines(count, t)}" if count else "") for name, count in files]
-    if len(names) > MANY_FILES:
-        names[MANY_FILES - 1 :] = [t["read_more"].format(count=len(names) - MANY_FILES + 1)]
+    rows = text.strip("\n").split("\n")
+    left = len(rows) - SHOWN_LINES if len(rows) > LONGEST_SHOWN else 0
+    parts = [verbatim("\n".join(rows[: len(rows) - left]))] if text.strip() else []
+    parts += [t["more_lines"].format(count=left)] if left else []
+    # A count stays on the line of its unit.
+    names = [code(name) + (f" {lines(count, t)}".replace(" ", "\xa0") if count else "") for name, count in files]
+    if len(names) > LONGEST_SHOWN:
+        names[SHOWN_LINES:] = [t["more_files"].format(count=len(names) - SHOWN_LINES)]
     return "\n\n".join([*parts, " · ".join(names)] if names else parts)
 
 
@@ -238,7 +243,7 @@ def _safe_line(line: str, known: frozenset[int]) -> str:
     if {"|", "-"} <= set("".join(line.split())) <= set(">|:-"):  # the rule below a table's head
         return line.replace("|", r"\|")
     parts, at = [], 0
-    for match in CODE.finditer(line):
+    for match in CODE.finditer(line := ticked(line)):
         before = line[at : match.start()]
         # An escaped tick is no code in Markdown, so the slashes before it are doubled to keep the span code.
         slashes = len(before) - len(before.rstrip("\\"))  # one more would make the tick a character

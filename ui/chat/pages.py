@@ -19,10 +19,6 @@ from trainmedic.ui.chat.texts import HERE, LANGUAGES, path_of
 from trainmedic.ui.context import AppContext
 
 log = logging.getLogger("trainmedic.chat")
-WEIGHTS = (400, 700)
-"""The weights of which Gradio ships whole fonts; those between lack letters."""
-CJK = ("Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "system-ui", "sans-serif")
-MONO = ("ui-monospace", "Menlo", "Consolas", "Noto Sans Mono CJK SC", "monospace")
 TOKENS = {
     "body_background_fill": "bg",
     "body_text_color": "text",
@@ -101,13 +97,14 @@ def log_exception() -> None:
 
 
 def theme() -> gr.themes.Base:
-    """Our colours, sizes and fonts as a Gradio theme. The fonts are in its wheel; nothing is fetched."""
+    """Our colours and sizes as a Gradio theme."""
     look = gr.themes.Base(
         text_size="md",
         spacing_size="md",
         radius_size="md",
-        font=[gr.themes.LocalFont("IBM Plex Sans", weights=WEIGHTS), *CJK],
-        font_mono=[gr.themes.LocalFont("IBM Plex Mono", weights=WEIGHTS), *MONO],
+        # The style sheet names the fonts, those of the reader's system: the same from the first view on.
+        font="sans-serif",
+        font_mono="monospace",
     )
     values = {name: f"var(--tm-{token})" for name, token in TOKENS.items()}
     both = values | {f"{name}_dark": value for name, value in values.items()}

@@ -1,10 +1,10 @@
-"""Who sends an event of the framework's pages: what they may change, and how it is run, counted and noted."""
+"""Who sends an event of the pages: what they may change, and how it is run, counted and noted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trainmedic.kb.errors import Forbidden, NotFound
 from trainmedic.service.access.gate import Refused, address_of, from_this_machine
@@ -14,16 +14,12 @@ from trainmedic.service.access.slots import for_client
 from trainmedic.service.answering import Executor
 from trainmedic.ui.context import AppContext
 
-if TYPE_CHECKING:
-    import gradio as gr
-
 
 class Sender:
-    """The request behind an event, as the shell has found out who sent it. Without one: anybody, on this machine."""
+    """The request behind an event, as the shell has found out who sent it. With none: anybody, on this machine."""
 
-    def __init__(self, context: AppContext, request: gr.Request | None) -> None:
-        inner = request.request if request is not None else None
-        self._scope: Mapping[str, Any] = inner.scope if inner is not None else {}
+    def __init__(self, context: AppContext, scope: Mapping[str, Any]) -> None:
+        self._scope = scope
         self._gate = context.gate if self._scope else None
         state = self._scope.get("state", {})
         self._principal: Principal = state.get("principal", ANYBODY)

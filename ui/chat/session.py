@@ -131,6 +131,7 @@ def says_something(answer: Answer) -> bool:
 def under(
     context: AppContext,
     answer_id: str,
+    conversation: str,
     language: Language,
     title: str,
     follow: Sequence[FollowUp],
@@ -143,6 +144,7 @@ def under(
         "after.html",
         language,
         answer_id=answer_id,
+        conversation=conversation,
         title=title,
         follow=follow,
         is_kept=context.memory.history is not None,

@@ -64,7 +64,12 @@ def recognise(path: str, read: Read) -> WaitingFile | None:
         content = Path(path).read_bytes()
     except OSError:
         return None
-    (safe,) = safely_named((Attachment(name=Path(path).name, content=b""),))
+    return recognised(Path(path).name, content, read)
+
+
+def recognised(name: str, content: bytes, read: Read) -> WaitingFile:
+    """A waiting file by its content, or by the beginning of it."""
+    (safe,) = safely_named((Attachment(name=name, content=b""),))
     kind, can_be_read = foreign_kind(content)
     if kind:
         return WaitingFile(name=safe.name, kind=kind, lines=None, read=can_be_read)

@@ -70,7 +70,12 @@ def parser(names: Sequence[str]) -> argparse.ArgumentParser:
     top.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and exit")
     commands = top.add_subparsers(prog="trainmedic", dest="verb", metavar="VERB", required=True)
     for verb in names:
-        add_verb(commands, verb, load(verb))
+        try:
+            add_verb(commands, verb, load(verb))
+        except ModuleNotFoundError as error:
+            if len(names) == 1:
+                raise
+            commands.add_parser(verb, help=missing(error))
     return top
 
 
@@ -98,6 +103,15 @@ def extra_of(module: str) -> str:
         if requirement.name == wanted and requirement.marker:
             return next(iter(EXTRA.findall(str(requirement.marker))), "")
     return ""
+
+
+def missing(error: ModuleNotFoundError) -> str:
+    """The package that is not installed, and how to install it. Raises the error again if no extra of ours does."""
+    package = (error.name or "").partition(".")[0]
+    extra = extra_of(package)
+    if not extra:
+        raise error
+    return f"the package {package} is not installed (pip install 'trainmedic[{extra}]')"
 
 
 def command() -> NoReturn:
@@ -138,10 +152,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if names == ("watch",) and "--" in words:  # argparse would take the command's first word for the log
         cut = words.index("--")
         words, command = words[:cut], words[cut + 1 :]
-    arguments = parser(names).parse_args(words)
-    if command:
-        arguments.command = command
     try:
+        arguments = parser(names).parse_args(words)
+        if command:
+            arguments.command = command
         # Flushed here, so that a closed pipe is noticed below and not when the interpreter exits.
         code = int(arguments.run(arguments))
         sys.stdout.flush()
@@ -150,13 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"trainmedic: {error.message}" + (f" ({error.hint})" if error.hint else ""), file=sys.stderr)
         return USAGE if error.kind == "invalid" else FAILED
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        extra = extra_of(package)
-        if not extra:
-            raise
-        print(
-            f"trainmedic: the package {package} is not installed (pip install 'trainmedic[{extra}]')", file=sys.stderr
-        )
+        print(f"trainmedic: {missing(error)}", file=sys.stderr)
         return FAILED
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.ENOSPC):

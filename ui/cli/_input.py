@@ -19,6 +19,7 @@ from trainmedic.ui.plain_settings import setting
 
 if TYPE_CHECKING:
     from trainmedic.kb.sources.derived import Derived
+    from trainmedic.kb.sources.sources import Sources
 
 MAX_BYTES = 64 * 1024 * 1024
 """Bytes up to which a file is kept as it is until it is parsed."""
@@ -137,13 +138,19 @@ def folders_of(names: Sequence[str]) -> tuple[Path, ...]:
     return tuple(Path(part) for part in (*names, *configured.split(os.pathsep)) if part)
 
 
+def sources() -> Sources:
+    """The source of releases; loaded on demand, which takes as long as a check."""
+    from trainmedic.ui.releases import sources_here
+
+    return sources_here()
+
+
 @cache
 def derived() -> Derived:
     """What is derived from the releases at hand."""
     from trainmedic.kb.sources.derived import Derived
-    from trainmedic.ui.releases import sources_here
 
-    return Derived(sources_here())
+    return Derived(sources())
 
 
 def read_releases() -> None:

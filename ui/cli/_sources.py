@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from trainmedic.kb.errors import InvalidRequest
-from trainmedic.ui.releases import sources_here
+from trainmedic.ui.cli._input import sources
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    for pack in sources_here().store.releases(options.package):
+    for pack in sources().store.releases(options.package):
         size = sum(pack.places[digest].size for digest in pack.files.values())
         about = f"{pack.origin}  {pack.released or 'no date'}  {len(pack.files)} files  {size / 1e6:.1f} MB"
         sys.stdout.write(f"{pack.package}=={pack.version}  {about}\n")
@@ -48,7 +48,7 @@ def _fetch(options: argparse.Namespace) -> int:
     from trainmedic.kb.sources.archives import archive_tree
     from trainmedic.kb.sources.checkout import checkout_tree
 
-    found = sources_here()
+    found = sources()
     for text in options.release:
         package, _, version = text.partition("==")
         if options.checkout:
@@ -70,14 +70,14 @@ def _fetch(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from trainmedic.kb.sources.bundle import export_bundle
 
-    print(f"{export_bundle(sources_here().store, options.file, options.package)} releases", file=sys.stderr)
+    print(f"{export_bundle(sources().store, options.file, options.package)} releases", file=sys.stderr)
     return 0
 
 
 def _import(options: argparse.Namespace) -> int:
     from trainmedic.kb.sources.bundle import import_bundle
 
-    store = sources_here().store
+    store = sources().store
     for file in options.file:
         print(f"{file}: {import_bundle(store, file)} releases", file=sys.stderr)
     return 0

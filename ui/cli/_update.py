@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 
 from trainmedic.kb.errors import InvalidRequest
-from trainmedic.ui.releases import sources_here
+from trainmedic.ui.cli._input import sources
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     from trainmedic.ingest.update.update import update
     from trainmedic.kb.serialization import to_json
 
-    published = Published(sources_here(), options.checkout)
+    published = Published(sources(), options.checkout)
     updates = []
     for package in chosen(options.package):
         print(package, file=sys.stderr)

@@ -1,8 +1,7 @@
 """Make your own write-ups and issue threads searchable, and turn write-ups into draft cases for a person to review.
 
-Examples: trainmedic ingest github issues.json
-          trainmedic ingest folder ~/post-mortems --out drafts
-          trainmedic ingest slack export.zip
+Examples: trainmedic ingest ~/post-mortems          a folder, file or zip: documents, issues as JSON, Slack exports
+          trainmedic ingest github OWNER/NAME       also: git CHECKOUT, web ADDRESS
 Threads are shown at once as similar reports, quoted and never more than reported; a run again reads what changed, and
 forgets what is gone. Write-ups and the resolved threads of a chat become drafts: pages with `status: draft`, which
 are shown only when a reviewer publishes them. Secrets and e-mail addresses are masked before anything is stored.
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from trainmedic.service.ranking.knowledge import Knowledge
     from trainmedic.service.settings import Settings
 
-CHAT = "slack"
-"""The source whose resolved threads become drafts: a chat is a team's own, a tracker may be that of a framework."""
 RELATED = 3
 """Cases that are proposed for a draft."""
 PROGRESS = 1_000
@@ -37,11 +34,11 @@ PROGRESS = 1_000
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", help="a kind of source; or a path or address, whose kind is seen")
-    parser.add_argument("location", metavar="LOCATION", nargs="?", help="the path or address")
+    parser.add_argument("source", metavar="SOURCE", help="folder, git, github or web; left out, the location tells")
+    parser.add_argument("location", metavar="LOCATION", nargs="?", help="a path or an address")
     parser.add_argument("--out", type=Path, metavar="PATH", help="folder of the drafts (drafts/ in the data folder)")
     parser.add_argument(
-        "--drafts", action="store_true", help="also draft the resolved threads of a tracker (of a chat always)"
+        "--drafts", action="store_true", help="also draft resolved issues (a team's own threads always are)"
     )
     parser.add_argument(
         "--ray", action="store_true", help="read and embed by Ray Data, for a cluster (pip install 'trainmedic[bulk]')"
@@ -85,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
             folder=options.out or drafts_folder(settings),
             related=_related(advisor),
             cases=knowledge.cases.published,
-            discussions=options.drafts or name == CHAT,
+            trackers=options.drafts,
         ),
         progress,
         complete=not since,

@@ -1,11 +1,10 @@
-"""Work with the knowledge base: lint, list, show, new, migrate, anchors, sources, update.
+"""Work with the knowledge base: lint, list, show, new, anchors, sources, update.
 
 lint      check pages and lists of defects (all, or the given ones): format, links, both languages; run the
           rules' examples
 list      list causes, mechanisms and checks, known defects, or the names that pages use (signals, settings, concepts)
 show      print one case, mechanism, origin (mechanism.origin), rule or known defect as Markdown
-new       write the skeleton of the page of a cause or a mechanism
-migrate   rewrite pages of one case or one rule each as pages of causes
+new       ask five questions and write the page of a cause, with a check; or the skeleton of a mechanism
 anchors   what of the pages rests on source that is read again at every release
 sources   the source code of packages that answers quote: list, fetch, export, import
 update    read the releases of the known packages that came since, and report what changed
@@ -19,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainmedic.ui.cli import _anchors, _sources, _update
+from trainmedic.ui.cli import _anchors, _new, _sources, _update
 from trainmedic.ui.cli._input import folders_of
 
 if TYPE_CHECKING:
@@ -38,22 +37,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     show = actions.add_parser("show", help="print one page")
     show.add_argument("id")
     show.add_argument("--language", choices=("en", "zh"), default="en")
-    new = actions.add_parser("new", help="write a skeleton page")
-    new.add_argument("kind", choices=("cause", "mechanism"))
-    new.add_argument("id", help="lower-case words joined by dashes; names the problem, not the remedy")
-    new.add_argument("--folder", required=True, type=Path, help="where the page goes")
-    new.add_argument("--new-folder", action="store_true", help="create the folder if it does not exist")
-    migrate = actions.add_parser("migrate", help="rewrite pages of one case or one rule each as pages of causes")
-    migrate.add_argument("folder", type=Path, metavar="FOLDER", help="a folder of your pages")
-    migrate.add_argument("--dropped", type=Path, metavar="FILE", help="list the sentences that are left out")
+    _new.arguments(actions.add_parser("new", help="write a page from five answers"))
     _anchors.arguments(actions.add_parser("anchors", help="what rests on source that is read again"))
     _sources.arguments(actions.add_parser("sources", help="the stored source code of packages"))
     _update.arguments(actions.add_parser("update", help="what came since of the known packages"))
 
 
 def run(options: argparse.Namespace) -> int:
-    own = {"lint": _lint, "list": _list, "show": _show, "new": _new, "migrate": _migrate}
-    return {**own, "anchors": _anchors.run, "sources": _sources.run, "update": _update.run}[options.action](options)
+    own = {"lint": _lint, "list": _list, "show": _show, "new": _new.run, "anchors": _anchors.run}
+    return {**own, "sources": _sources.run, "update": _update.run}[options.action](options)
 
 
 def _lint(options: argparse.Namespace) -> int:
@@ -240,44 +232,4 @@ def _show(options: argparse.Namespace) -> int:
         message = f"no case, mechanism, rule or defect {options.id!r}{suggestion(options.id, known)}"
         raise NotFound(message, hint="trainmedic kb list")
     sys.stdout.write(render_case(defect, options.language) + "\n")
-    return 0
-
-
-def _new(options: argparse.Namespace) -> int:
-    from datetime import date
-    from importlib.metadata import version
-
-    from trainmedic.ingest.authoring.skeleton import skeleton
-    from trainmedic.kb.errors import InvalidRequest
-    from trainmedic.kb.pages.page import is_page_id, suggestion
-
-    folder: Path = options.folder
-    if not is_page_id(options.id):
-        raise InvalidRequest(f"{options.id!r} is not a page id", hint="lower-case words joined by dashes")
-    path = folder / f"{options.id}.md"
-    if path.exists():
-        raise InvalidRequest(f"{path} already exists")
-    if not folder.is_dir() and not options.new_folder:
-        siblings = {entry.name for entry in folder.parent.glob("*") if entry.is_dir()}
-        message = f"the folder {folder} does not exist{suggestion(folder.name, siblings)}"
-        raise InvalidRequest(message, hint="--new-folder creates it")
-    folder.mkdir(parents=True, exist_ok=True)
-    text = skeleton(options.kind, options.id, version("trainmedic"), date.today(), folder.resolve().name)
-    path.write_text(text, encoding="utf-8")
-    sys.stdout.write(f"{path}\n")
-    return 0
-
-
-def _migrate(options: argparse.Namespace) -> int:
-    from trainmedic.ingest.authoring.migrate import migrate
-    from trainmedic.kb.errors import InvalidRequest
-
-    if not options.folder.is_dir():
-        raise InvalidRequest(f"{options.folder} is not a folder")
-    made = migrate(options.folder)
-    made.write()
-    if options.dropped:
-        options.dropped.write_text("".join(f"{line}\n" for line in made.dropped), encoding="utf-8")
-    left_out = f"{_count(len(made.dropped), 'sentence')} left out that the page of the cause says"
-    sys.stdout.write(f"{_count(len(made.pages), 'page')} written, {left_out}\n")
     return 0

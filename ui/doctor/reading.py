@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trainmedic.kb.parse.run_folder import Entry
+from trainmedic.kb.parse import run_folder
 from trainmedic.kb.parse.text.condense import ROOM, bounded
 
 MOST_FILES, MOST_BYTES = 40, 8 * 1024 * 1024
@@ -20,7 +20,6 @@ MOST_OF_ONE = 1024 * 1024
 WHOLE = 64 * 1024 * 1024
 """Of a larger file only the end is read, whose lines count from there: its lines alone would take seconds to count."""
 _PIECE = 1024 * 1024
-_LEFT_OUT = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "env"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,9 +44,9 @@ class Reading:
         self.cut_short |= over
         return over
 
-    def entries(self, folder: Path) -> Iterator[Entry]:
+    def entries(self, folder: Path) -> Iterator[run_folder.Entry]:
         """The files below a folder, those near it first."""
-        waiting, seen = [(folder, "")], 0
+        waiting, seen, left_out = [(folder, "")], 0, run_folder.left_out()
         while waiting:
             here, prefix = waiting.pop(0)
             for entry in self._listed(here):
@@ -59,12 +58,12 @@ class Reading:
                     self.links += 1
                 elif entry.is_dir(follow_symlinks=False):
                     hidden = entry.name.startswith(".") and entry.name != ".hydra"
-                    if not hidden and entry.name not in _LEFT_OUT and prefix.count("/") < MOST_DEPTH:
+                    if not hidden and entry.name not in left_out and prefix.count("/") < MOST_DEPTH:
                         waiting.append((here / entry.name, f"{prefix}{entry.name}/"))
                 elif entry.is_file(follow_symlinks=False):
                     with suppress(OSError):
                         state = entry.stat(follow_symlinks=False)
-                        yield Entry(path=prefix + entry.name, size=state.st_size, modified=state.st_mtime)
+                        yield run_folder.Entry(path=prefix + entry.name, size=state.st_size, modified=state.st_mtime)
 
     def _listed(self, folder: Path) -> list[os.DirEntry[str]]:
         try:

@@ -60,20 +60,32 @@ class Extras:
 
 
 def render_answer(answer: Answer, extras: Extras = Extras()) -> tuple[Reply, ...]:
-    """The answer in one or more messages: text, then small print, then buttons. Details may be a link away."""
-    body = f"{verdict_line(answer)}\n\n{text_of(answer, short=bool(extras.public_url))}"
+    """What leads, with small print and buttons, in the first message; the details in further ones of the thread."""
+    body = f"{verdict_line(answer)}\n\n{text_of(answer, short=True)}"
     blocks = [markdown(piece) for piece in split_markdown(inert(body), BODY)]
-    return packed([*blocks, *footer(answer, extras)], fallback(body))
+    return (*packed([*blocks, *footer(answer, extras)], fallback(body)), *further(answer, extras))
 
 
 def footer(answer: Answer, extras: Extras) -> list[Block]:
+    rest = [] if folded(answer) else [*also_considered(answer), *small_print(sources(answer, extras, cited=False))]
     return [
-        *also_considered(answer),
         *extras.beside,
-        *small_print(sources(answer, extras)),
+        *small_print(sources(answer, extras, cited=True)),
+        *rest,
         *small_print(remarks(answer, extras)),
         *buttons(answer),
     ]
+
+
+def further(answer: Answer, extras: Extras) -> tuple[Reply, ...]:
+    """The details; none where they are a link away."""
+    text = folded(answer)
+    if extras.public_url or not text:
+        return ()
+    blocks = [markdown(piece) for piece in split_markdown(inert(text), BODY)]
+    return packed(
+        [*blocks, *also_considered(answer), *small_print(sources(answer, extras, cited=False))], fallback(text)
+    )
 
 
 def also_considered(answer: Answer) -> list[Block]:
@@ -143,15 +155,25 @@ def text_of(answer: Answer, *, short: bool = False) -> str:
     )
 
 
+def folded(answer: Answer) -> str:
+    """The Markdown of the details."""
+    return markdown_of(section for section in answer.sections if section.folded)
+
+
+def leads_with(answer: Answer, marker: int) -> bool:
+    """Whether the text without the details cites a source."""
+    return f"[{marker}]" in text_of(answer, short=True)
+
+
 def receipt_lines(answer: Answer) -> list[str]:
     lines = (line for section in answer.sections if section.kind == "receipt" for line in section.items)
     return [line.replace("`", "") for line in lines]
 
 
-def sources(answer: Answer, extras: Extras) -> list[str]:
-    """One line of mrkdwn for each citation."""
+def sources(answer: Answer, extras: Extras, *, cited: bool) -> list[str]:
+    """One line of mrkdwn for each source that the leading text has ``cited``, or for each other one."""
     lines = []
-    for item in answer.citations:
+    for item in (item for item in answer.citations if leads_with(answer, item.marker) is cited):
         url = item.url
         if item.kind == "case" and extras.public_url:
             url = f"{extras.public_url}/knowledge/?case={percent(item.id)}"
@@ -161,23 +183,38 @@ def sources(answer: Answer, extras: Extras) -> list[str]:
     return lines
 
 
-def remarks(answer: Answer, extras: Extras) -> list[str]:
-    """Receipt, skipped files, secrets, notices, model and link, as lines of mrkdwn."""
+def notes_of(answer: Answer, extras: Extras) -> list[str]:
+    """Skipped files, notes, secrets and notices, as plain lines."""
     language = answer.language
-    joiner = "、" if language == "zh" else ", "
-    lines = [escape(line) for line in receipt_lines(answer)]
-    if extras.not_read:
-        lines.append(escape(messages("slack.not_read", language, names=joiner.join(extras.not_read))))
-    lines += [escape(note) for note in extras.notes]
+    lines = [not_read_line(extras.not_read, language)] if extras.not_read else []
+    lines += extras.notes
     secrets = [item.kind for item in answer.receipt.masked if item.kind != "email"]
     if secrets:
-        lines.append(escape(messages("slack.secret", language, kinds=joiner.join(secrets))))
-    lines += [escape(notice).replace("`", "") for notice in answer.notices]
+        lines.append(messages("channels.secret", language, kinds=_joined(secrets, language)))
+    return [*lines, *answer.notices]
+
+
+def not_read_line(names: Sequence[str], language: str) -> str:
+    return messages("channels.not_read", language, names=_joined(names, language))
+
+
+def _joined(names: Sequence[str], language: str) -> str:
+    return ("、" if language == "zh" else ", ").join(names)
+
+
+def remarks(answer: Answer, extras: Extras) -> list[str]:
+    """Receipt, `notes_of`, model and link, as lines of mrkdwn."""
+    lines = [escape(line).replace("`", "") for line in (*receipt_lines(answer), *notes_of(answer, extras))]
     if answer.mode == "llm":
-        lines.append(escape(messages("slack.written_by", language, model=answer.model or "?")))
+        lines.append(escape(messages("slack.written_by", answer.language, model=answer.model or "?")))
     if extras.public_url:
-        lines.append(link(f"{extras.public_url}/?answer={percent(answer.id)}", messages("slack.open", language)))
+        lines.append(link(address(answer, extras), messages("channels.open", answer.language)))
     return lines
+
+
+def address(answer: Answer, extras: Extras) -> str:
+    """Of the answer's page."""
+    return f"{extras.public_url}/?answer={percent(answer.id)}"
 
 
 def small_print(lines: Sequence[str]) -> list[Block]:

@@ -15,6 +15,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer.schema import Answer, Section
 from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.chat import markdown
+from trainmedic.ui.chat.evidence import ticked
 from trainmedic.ui.chat.texts import examples
 
 READER = MarkdownIt("gfm-like", {"html": True, "linkify": False})
@@ -105,7 +106,16 @@ def test_no_character_of_a_question_is_lost_but_its_fences(text: str) -> None:
 
 def test_a_question_names_its_files_with_their_lines() -> None:
     shown = markdown.question("why?", [("a`b.sh", 1), ("train.log", 1204)], "en")
-    assert shown.split("\n\n") == ["why?", "``a`b.sh`` 1 line · `train.log` 1,204 lines"]
+    assert shown.split("\n\n") == ["why?", "``a`b.sh``\xa01\xa0line · `train.log`\xa01,204\xa0lines"]
+
+
+def test_of_a_long_paste_and_many_files_the_beginning_is_shown() -> None:
+    paste = "\n".join(f"line {number}" for number in range(30))
+    shown = markdown.question(paste, [(f"{number}.yaml", 1) for number in range(40)], "en")
+    assert "line 9\n" in shown
+    assert "line 10" not in shown
+    assert "… and 20 more lines" in shown
+    assert shown.endswith("`9.yaml`\xa01\xa0line · and 30 more files")
 
 
 @given(st.lists(PIECES, max_size=40).map("".join))
@@ -175,9 +185,9 @@ def test_a_models_text_gets_the_causes_title_with_its_marker(advisor: Advisor) -
     found = replace(answer_of(advisor), mode="llm", answer=text.body, sections=(text,))
     _, second, third, *_ = markdown.answer(found, "en").split("\n\n")
     marker = next(item.marker for item in found.citations if item.id == found.causes[0].case_id)
-    assert second == f"**{found.causes[0].title}** [{marker}](#tm-c{marker})"
+    assert second == f"**{ticked(found.causes[0].title)}** [{marker}](#tm-c{marker})"
     assert third == "The loss is NaN [2](#tm-c2)."
     assert markdown.streamed(found, "The lo", "en").split("\n\n")[1:] == [
-        f"**{found.causes[0].title}**",
+        f"**{ticked(found.causes[0].title)}**",
         "The lo",
     ]

@@ -22,6 +22,7 @@ from trainmedic.ui.present.slack import (
     MESSAGE,
     Extras,
     footer,
+    further,
     lead,
     markdown,
     packed,
@@ -134,7 +135,7 @@ class LiveAnswer:
 
     async def _finish_stream(self, answer: Answer, extras: Extras) -> None:
         """End the stream with the remaining text and the buttons."""
-        body = inert(text_of(answer, short=bool(extras.public_url)))
+        body = inert(text_of(answer, short=True))
         first, *rest = split_markdown(body, BODY - len(self._text))
         text, below = self._text[self._sent :] + first, footer(answer, extras)
         # Blocks are possible only in the message that the stream ends with, and they count towards its size.
@@ -146,8 +147,9 @@ class LiveAnswer:
             chunks=_chunks([self._cards[id] for id in self._unsent], text) or None,
             blocks=below if alone else None,
         )
-        if not alone:
-            await self._poster.post(self._place, packed([*map(markdown, rest), *below], fallback(body)))
+        left = () if alone else packed([*map(markdown, rest), *below], fallback(body))
+        if replies := (*left, *further(answer, extras)):
+            await self._poster.post(self._place, replies)
 
     def _card(self, id: str, title: str, status: str) -> None:
         known = self._cards.get(id)

@@ -41,15 +41,23 @@
   });
   const stored = store("readonly", (all) => all.get(draft.tab)).then((found) => {
     files.unshift(...(found?.files || []));
-    if (starting() && files.length) { chips(); wake(); }
+    if (!starting()) return;
+    if (files.length) { chips(); if (!isDirect()) wake(); }
+    if (isDirect() && interrupted) {
+      const { again, press: selector } = interrupted;
+      interrupted = null;
+      box().value ||= draft.text;
+      if (again && !selector) ask();
+      else if (!selector) say(words().interrupted, { label: words().sendAgain, act: () => ask() });
+    }
   });
 
   // Notices, above the input: what happened, and the way on.
   const unsay = () => document.getElementById("tm-told")?.remove();
-  const say = (text, label = "", act = null) => {
+  const say = (text, { label = "", act = null, calm = false } = {}) => {
     unsay();
-    const notice = Object.assign(document.createElement("p"), { id: "tm-told", className: "tm-alert", textContent: text });
-    notice.setAttribute("role", "alert");
+    const notice = Object.assign(document.createElement("p"), { id: "tm-told", className: calm ? "tm-status" : "tm-alert", textContent: text });
+    notice.setAttribute("role", calm ? "status" : "alert");
     if (label) {
       const button = Object.assign(document.createElement("button"), { type: "button", className: "tm-button", textContent: label });
       button.addEventListener("click", act);
@@ -68,14 +76,33 @@
     if (!script || document.querySelector("script[type=module]")) return;
     document.head.append(
       Object.assign(document.createElement("link"), { rel: "stylesheet", crossOrigin: "", href: style }),
-      Object.assign(document.createElement("script"), { type: "module", crossOrigin: "", src: script }));
+      Object.assign(document.createElement("script"), { type: "module", crossOrigin: "", src: script,
+        onerror: () => document.dispatchEvent(new CustomEvent("tm:failed", { detail: 0 })) }));
   };
-  const isLink = first()?.dataset.view === "link";
-  const SIGNS = isLink ? ["dragenter", "paste"] : ["pointermove", "pointerdown", "touchstart", "keydown", "dragenter", "paste"];
+  const isLink = () => first()?.dataset.view === "link";
+  // Without a model the first question needs no framework: its answer comes as a linked one does.
+  const isDirect = () => first()?.dataset.view === "start" && first().dataset.direct !== undefined;
+  const SIGNS = isDirect() ? [] : isLink() ? ["dragenter", "paste"] : ["pointermove", "pointerdown", "touchstart", "keydown", "dragenter", "paste"];
   for (const kind of SIGNS) addEventListener(kind, wake, { capture: true, passive: true });
-  if (isLink) first().querySelector("#tm-question").addEventListener("focusin", wake, { once: true });
-  if (draft.text || interrupted) wake();
+  const wakeInTime = () => first().querySelector("#tm-question").addEventListener("focusin", wake, { once: true });
+  if (isLink()) wakeInTime();
+  if ((draft.text || interrupted) && !isDirect()) wake();
+  // What the waiting files are, by their beginnings; lines are counted here.
+  const HEAD = 16 * 1024, COUNTED = 2 ** 23;
+  const recognise = async () => {
+    const data = new FormData(), now = [...files];
+    for (const file of now) {
+      data.append("file", file.slice(0, HEAD), file.name);
+      const text = file.size < COUNTED && !file.name.endsWith(".gz") ? await file.text() : "";
+      data.append("lines", text && text.split("\n").length - text.endsWith("\n"));
+    }
+    data.append("language", words().lang.slice(0, 2));
+    const html = await fetch("/first/files", { method: "POST", body: data }).then((answer) => (answer.ok ? answer.text() : "")).catch(() => "");
+    if (html && starting() && now.length === files.length && now.every((file, at) => file === files[at])) chipsBox().innerHTML = html;
+  };
+  const chipsBox = () => first().querySelector("#tm-chips-box");
   const chips = () => {
+    if (files.length && isDirect()) recognise();
     const list = Object.assign(document.createElement("ul"), { className: "tm-chips" });
     for (const [number, file] of files.entries()) {
       const chip = Object.assign(document.createElement("li"), { className: "tm-chip" });
@@ -84,22 +111,95 @@
       chip.append(Object.assign(document.createElement("b"), { textContent: file.name }), button);
       list.append(chip);
     }
-    first().querySelector("#tm-chips-box").replaceChildren(...(files.length ? [list] : []));
+    chipsBox().replaceChildren(...(files.length ? [list] : []));
   };
-  const SCROLLED = ["#bot .panel-wrap", "#evidence"];
+  // The first question, of the input or an example. The draft is kept until the answer is there.
+  const row = (kind, text) => {
+    const made = document.createElement("div"), said = document.createElement("div");
+    Object.assign(made, { className: `message-row panel ${kind}` }).append(said);
+    said.className = "prose chatbot md";
+    said.append(Object.assign(document.createElement("p"), { textContent: text }));
+    return made;
+  };
+  // The answer's HTML, or the status and what the server says of it; ``told`` hears how much was sent.
+  const sent = (data, told) => new Promise((resolve) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", "/first/ask");
+    request.upload.onprogress = ({ loaded, total }) => told(loaded, total);
+    request.onloadend = () => {
+      let why = "";
+      if (request.status !== 200) try { why = JSON.parse(request.responseText).error.message; } catch { /* a proxy's */ }
+      resolve({ status: request.status, html: request.status === 200 ? request.responseText : "", why: why });
+    };
+    request.send(data);
+  });
+  const MB = (size) => (size / 2 ** 20).toFixed(1);
+  let asking = false;
+  const ask = async (example = "", title = "") => {
+    if (asking) return;
+    asking = true;
+    const data = new FormData(), text = box().value, shown = example ? title : [text, names(files)].filter(Boolean).join("\n");
+    if (!example) Object.assign(draft, { text: text, sent: true, before: "" });
+    save();
+    unsay();
+    for (const [name, value] of Object.entries({ question: text, example: example, language: words().lang.slice(0, 2) })) data.append(name, value);
+    for (const file of files) data.append("file", file);
+    const wrap = Object.assign(document.createElement("div"), { id: "bot", innerHTML: '<div class="panel-wrap"><div class="message-wrap"></div></div>' });
+    wrap.querySelector(".message-wrap").append(row("user-row", shown), row("bot-row", words().analysing));
+    first().querySelector("#tm-scroll").append(wrap);
+    document.body.classList.add("tm-asking");
+    const begun = Date.now(), state = wrap.querySelector(".bot-row p");
+    let sending = "";
+    const clock = setInterval(() => {
+      const seconds = Math.round((Date.now() - begun) / 1000);
+      state.textContent = sending || `${words().analysing}${seconds > 2 ? ` ${seconds} s` : ""}`;
+    }, 500);
+    const { status, html, why } = await sent(data, (done, all) => {
+      sending = done < all ? words().sendingSize.replace("{done}", MB(done)).replace("{all}", MB(all)) : "";
+    });
+    clearInterval(clock);
+    document.body.classList.remove("tm-asking");
+    wrap.remove();
+    Object.assign(draft, { sent: false });
+    save();
+    asking = false;
+    if (!html) {
+      if (status === 401) say(words().signedOut, { label: words().reconnect, act: () => begin(true) });
+      else say(why || (status ? words().refused.replace("{status}", status) : words().offlineSent), { label: words().sendAgain, act: () => ask(example, title) });
+      return;
+    }
+    if (!example) { Object.assign(draft, { text: "" }); files = []; keep(); save(); }
+    first().dataset.view = "link";
+    first().querySelector("#main").outerHTML = html;
+    document.body.classList.add("tm-talking", "tm-answered");
+    box().value = draft.text;
+    chips();
+    window.tm?.addressed();
+    window.tm?.remember();
+    wakeInTime();
+  };
+  const SCROLLED = ["#tm-scroll", "#evidence"];
   // Pressed before the framework is there: done as soon as it is. ``selector`` may be a function that does it.
   const later = (selector) => {
     interrupted = { press: selector, again: true };
     wake();
-    say(words().sending);
+    say(words().sending, { calm: true });
+  };
+  // How the same element of the framework's copy of the page is found.
+  const NAMED = ["data-tm-example", "data-tm-follow", "data-tm-vote", "data-tm-fill", "data-tm-tab", "data-tm-theme", "data-tm-new", "href"];
+  const nameOf = (element) => {
+    const name = NAMED.find((each) => element?.hasAttribute(each));
+    return name && first()?.contains(element) ? `${element.tagName}[${name}="${CSS.escape(element.getAttribute(name))}"]` : "";
   };
   const takeOver = () => {
     const area = starting() ? box() : null, at = area?.selectionStart ?? null, focused = area === document.activeElement;
+    const name = nameOf(document.activeElement);
     const scrolled = SCROLLED.map((selector) => first()?.querySelector(selector)?.scrollTop || 0);
     const open = [...(first()?.querySelectorAll("#bot .message-row") || [])].map((row) => row.hasAttribute("data-tm-open"));
     first()?.remove();
     document.querySelectorAll("#bot .message-row").forEach((row, number) => row.toggleAttribute("data-tm-open", Boolean(open[number])));
     SCROLLED.forEach((selector, number) => { if (scrolled[number]) document.querySelector(selector)?.scrollTo(0, scrolled[number]); });
+    if (name) document.querySelector(name)?.focus({ preventScroll: true });
     if (!box() || !area) return;
     if (area.value) write(area.value);
     if (focused) { box().focus(); box().setSelectionRange(at, at); }
@@ -133,7 +233,7 @@
       files = files.filter((file) => !list.includes(file));
       failed.push(...list);
       keep();
-      say(words().notUploaded.replace("{names}", names(failed)), words().sendAgain, () => { unsay(); hand(failed.splice(0)); });
+      say(words().notUploaded.replace("{names}", names(failed)), { label: words().sendAgain, act: () => { unsay(); hand(failed.splice(0)); } });
     });
     return queue;
   };
@@ -149,7 +249,7 @@
     return fresh;
   };
   const attach = async (all) => {
-    const chosen = await unknown(all);
+    const chosen = await unknown(await Promise.all(all.map(window.tmFolder.packed)));
     const limit = Number(words().maxFiles), most = Number(words().maxMb) * 2 ** 20;
     const fit = chosen.filter((file) => file.size <= most);
     const room = fit.slice(0, Math.max(0, limit - files.length - failed.length));
@@ -162,24 +262,12 @@
   const ours = (event) => [...(event.dataTransfer?.types || [])].includes("Files") && box();
   const within = (event) => event.target.closest?.("#tm-question");
   const taken = (event) => { event.preventDefault(); event.stopImmediatePropagation(); };
-  // The files of dropped folders, which carry the folder's name: two of them may be two runs.
-  const listed = (folder) => new Promise((resolve) => {
-    const reader = folder.createReader(), all = [];
-    const next = () => reader.readEntries((some) => { all.push(...some); if (some.length) next(); else resolve(all); }, () => resolve(all));
-    next();
-  });
-  const unpacked = async (entries, folder = "", depth = 0) => {
-    const found = [];
-    for (const entry of entries) {
-      if (entry.name.startsWith(".") || found.length > Number(words().maxFiles)) continue;
-      if (entry.isDirectory) {
-        if (depth < 3) found.push(...await unpacked(await listed(entry), folder || entry.name, depth + 1));
-        continue;
-      }
-      const file = await new Promise((resolve) => entry.file(resolve, () => resolve(null)));
-      if (file) found.push(folder ? new File([file], `${folder}-${file.name}`, { type: file.type }) : file);
-    }
-    return found;
+  // What tells of the runs in folders; ``found`` waits for it, beside single files.
+  const attachRuns = async (found) => {
+    say(words().readingFolder, { calm: true });
+    const all = (await Promise.all(found).catch(() => [])).flat().filter(Boolean);
+    unsay();
+    if (all.length) await attach(all); else say(words().noRun);
   };
   let leaving = 0;
   const mark = (on) => {
@@ -197,10 +285,18 @@
     mark(false);
     if (box().disabled) return;
     const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
-    if (entries.some((entry) => entry.isDirectory)) unpacked(entries).then(attach);
+    if (entries.some((entry) => entry.isDirectory)) {
+      attachRuns(entries.map((entry) => (entry.isDirectory ? window.tmFolder.dropped(entry)
+        : new Promise((resolve) => entry.file(resolve, () => resolve(null))))));
+    }
     else attach([...event.dataTransfer.files]);
   }, true);
   document.addEventListener("change", (event) => {
+    if (event.target.matches?.("[data-tm-folder]")) {
+      if (event.target.files.length) attachRuns([window.tmFolder.picked([...event.target.files])]);
+      event.target.value = "";
+      return;
+    }
     if (handing || event.target !== picker()) return;
     taken(event);
     attach([...event.target.files]);
@@ -230,6 +326,7 @@
     area.focus();
     area.setSelectionRange(area.value.length, area.value.length);
   };
+  const send = () => { if (isDirect()) ask(); else later(""); };
   const isEmpty = () => !box().value.trim() && !hasFiles() && !(starting() && files.length);
   document.addEventListener("input", (event) => {
     if (event.target !== box()) return;
@@ -238,7 +335,7 @@
   });
   document.addEventListener("keydown", (event) => {
     if (event.target !== box() || event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    if (isEmpty()) { taken(event); say(words().empty); } else if (starting()) { taken(event); later(""); }
+    if (isEmpty()) { taken(event); say(words().empty); } else if (starting()) { taken(event); send(); }
   }, true);
   document.addEventListener("click", (event) => {
     const on = (selector) => event.target.closest?.(selector);
@@ -252,11 +349,11 @@
     else if (kept) later(kept.dataset.tmVote ? `[data-tm-vote="${kept.dataset.tmVote}"]` : "[data-tm-forget]");
     else if (pressed) {
       const [name, value] = pressed.dataset.tmFollow ? ["follow", pressed.dataset.tmFollow] : ["example", pressed.dataset.tmExample];
-      draft.press = `[data-tm-${name}="${CSS.escape(value)}"]`;
+      Object.assign(draft, { press: `[data-tm-${name}="${CSS.escape(value)}"]`, before: window.tm?.shown() || "" });
       save();
-      if (starting()) later(draft.press);
+      if (isDirect()) { draft.press = ""; ask(value, pressed.querySelector("b").textContent); } else if (starting()) later(draft.press);
     } else if (on("#tm-question .submit-button")) {
-      if (isEmpty()) { taken(event); say(words().empty); } else if (starting()) later("");
+      if (isEmpty()) { taken(event); say(words().empty); } else if (starting()) send();
     }
   }, true);
 
@@ -273,7 +370,7 @@
   const resume = ({ press: selector, again }) => {
     const send = () => { unsay(); press(selector || "#tm-question .submit-button"); };
     if (again) send();
-    else if (!selector && !isEmpty()) say(words().interrupted, words().sendAgain, send);
+    else if (!selector && !isEmpty()) say(words().interrupted, { label: words().sendAgain, act: send });
   };
 
   // Failures: `stream.js` tells of each call that did not reach the server or was refused.
@@ -303,17 +400,18 @@
     lost = true;
     const busy = Boolean(draft.sent || draft.press);
     const last = Number(sessionStorage.getItem("tm-begun"));
-    if (status === 401) say(words().signedOut, words().reconnect, () => begin(busy));
-    else if (busy) say(words().offlineSent, words().sendAgain, () => recover(true));
+    if (status === 401) say(words().signedOut, { label: words().reconnect, act: () => begin(busy) });
+    else if (busy) say(words().offlineSent, { label: words().sendAgain, act: () => recover(true) });
     else if ([403, 404].includes(status) && Date.now() - last > 10e3) { sessionStorage.setItem("tm-begun", String(Date.now())); recover(false); }
-    else if (status) say(words().refused.replace("{status}", status), words().reconnect, () => recover(false));
-    else { say(words().offline, words().reconnect, () => recover(false)); returned(); }
+    else if (status) say(words().refused.replace("{status}", status), { label: words().reconnect, act: () => recover(false) });
+    else { say(words().offline, { label: words().reconnect, act: () => recover(false) }); returned(); }
   });
   document.addEventListener("tm:uploaded", ({ detail: ok }) => uploaded?.(ok));
 
   addEventListener("DOMContentLoaded", () => { if (starting() && draft.text && !box().value) box().value = draft.text; });
 
   window.tmDraft = {
+    wake: wake,
     fill: fill,
     later: later,
     // A question is on its way.
@@ -325,11 +423,14 @@
       await frame();
       await frame();
       const answer = document.querySelector(".tm-after[data-answer]")?.dataset.answer || "";
-      if (draft.sent && answer && answer !== draft.before) {
-        draft.text = "";
-        files = [];
-        failed = [];
-        keep();
+      if (answer && answer !== draft.before) {
+        if (draft.sent || draft.press) window.tm?.remember();
+        if (draft.sent) {
+          draft.text = "";
+          files = [];
+          failed = [];
+          keep();
+        }
       }
       const last = interrupted;
       interrupted = null;

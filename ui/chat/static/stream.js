@@ -75,8 +75,9 @@
     tell("tm:uploaded", answer.ok);
     return answer;
   };
+  // Without it the framework, which may come out of the browser's cache, cannot start: it waits, and the reader is told.
   const config = async (target, given) => {
-    const answer = await real(target, given);
+    const answer = await real(target, given).catch(() => { tell("tm:failed", 0); return new Promise(() => {}); });
     if (answer.ok) answer.clone().json().then((page) => { window.tmApp = page.app_id; });
     return answer;
   };

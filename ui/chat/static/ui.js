@@ -38,6 +38,27 @@
 
   const box = () => document.querySelector("#tm-question textarea");
 
+  // The questions asked in this browser, newest first: their list is kept here and nowhere else.
+  const LISTED = "tm-questions", MOST_LISTED = 50;
+  const listed = () => { try { return JSON.parse(store.get(LISTED)) || []; } catch { return []; } };
+  const list = (entries) => { store.set(LISTED, JSON.stringify(entries.slice(0, MOST_LISTED))); drawList(); };
+  const drawList = () => {
+    for (const menu of document.querySelectorAll(".tm-history")) {
+      const rows = menu.querySelector("ul"), all = listed();
+      menu.hidden = !all.length;
+      rows.replaceChildren(...all.map(({ id, answer, title }) => {
+        const row = document.createElement("li"), href = `${rows.dataset.address}?answer=${encodeURIComponent(answer)}`;
+        const button = Object.assign(document.createElement("button"), { type: "button", textContent: "×", title: rows.dataset.forget });
+        button.setAttribute("aria-label", `${rows.dataset.forget}: ${title}`);
+        button.dataset.tmUnlist = id;
+        row.append(Object.assign(document.createElement("a"), { href: href, textContent: title, title: title }), button);
+        return row;
+      }));
+    }
+  };
+  const unlist = (id) => list(listed().filter((each) => each.id !== id));
+  document.addEventListener("submit", (event) => { if (event.target.matches(".tm-signout")) list([]); });
+
   // Narrow screens: one column at a time
   const show = (tab) => {
     document.body.dataset.tm = tab;
@@ -185,6 +206,7 @@
   document.addEventListener("click", (event) => {
     const on = (selector) => event.target.closest?.(selector);
     let hit;
+    for (const menu of document.querySelectorAll(".tm-menu[open]")) if (!menu.contains(event.target)) menu.open = false;
     if ((hit = on('a[href^="#tm-"]'))) {
       event.preventDefault();
       hide();
@@ -207,6 +229,7 @@
     else if ((hit = on("[data-tm-link]"))) copy(hit, new URL(hit.dataset.tmLink, location.href).href);
     else if ((hit = on("[data-tm-fill]"))) { show("answer"); window.tmDraft?.fill(hit.dataset.tmFill); }
     else if ((hit = on("[data-tm-tab]"))) show(hit.dataset.tmTab);
+    else if ((hit = on("[data-tm-unlist]"))) unlist(hit.dataset.tmUnlist);
     else if (on("[data-tm-new]")) {
       // The bare address goes to the language chosen last, which may be another than this page's.
       choose(words().lang.slice(0, 2));
@@ -223,7 +246,7 @@
   }, true);
 
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") hide();
+    if (event.key === "Escape") { hide(); for (const menu of document.querySelectorAll(".tm-menu[open]")) menu.open = false; }
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
     if (/^(input|textarea|select)$/i.test(document.activeElement?.tagName || "")) return;
     const area = box() || document.getElementById("tm-kb-query");
@@ -241,7 +264,7 @@
   const reveal = () => {
     const messages = view().querySelectorAll("#bot .user-row");
     if (messages.length !== asked) { asked = messages.length; revealing = asked > 0; }
-    const wrap = view().querySelector("#bot .panel-wrap, #bot .bubble-wrap");
+    const wrap = view().querySelector("#tm-scroll");
     if (!revealing || !wrap) return;
     const last = messages[messages.length - 1];
     const top = last.getBoundingClientRect().top - wrap.getBoundingClientRect().top + wrap.scrollTop - 8;
@@ -249,7 +272,7 @@
     if (wrap.scrollTop >= top - 2) revealing = false;
   };
   for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) {
-    document.addEventListener(kind, (event) => { if (event.target.closest?.("#bot")) revealing = false; }, { passive: true, capture: true });
+    document.addEventListener(kind, (event) => { if (event.target.closest?.("#tm-scroll")) revealing = false; }, { passive: true, capture: true });
   }
   let drawn = null;
   const changed = () => {
@@ -272,7 +295,7 @@
   // Code within a line is kept whole where it is short; a long one breaks like words, else it leaves half a line empty.
   const LONG = 32;
   const fold = () => {
-    for (const block of document.querySelectorAll("#bot .user-row pre:not([tabindex])")) block.tabIndex = 0; // it scrolls
+    for (const block of document.querySelectorAll("#bot pre:not([tabindex])")) block.tabIndex = 0; // it scrolls by the keyboard
     for (const code of document.querySelectorAll(".prose :not(pre) > code:not([data-tm])")) {
       if (!code.closest("pre")) code.dataset.tm = code.textContent.length > LONG ? "long" : "short";
     }
@@ -291,11 +314,19 @@
       }));
     }
   };
+  // The framework names its parts for screen readers in English on every page.
+  const NAMES = [
+    ["#tm-question textarea, #tm-question .full-container", "messageLabel"], ["#tm-question button.upload-button", "attach"],
+    ["#tm-question .submit-button", "send"], ["#tm-question .stop-button", "stop"], ["#bot [role=log], #bot [aria-label^='bot\\'s message']", "chat"], ["#bot [aria-label^='user\\'s message']", "messageLabel"],
+    ["#bot .message-buttons button", "copy"]];
   let waiting = false;
   const watch = () => {
     document.documentElement.lang = words().lang || document.documentElement.lang;
-    const area = box();
-    if (area && !area.getAttribute("aria-label")) area.setAttribute("aria-label", words().messageLabel || "");
+    for (const [selector, name] of NAMES) {
+      for (const element of document.querySelectorAll(selector)) {
+        if (element.getAttribute("aria-label") !== words()[name]) element.setAttribute("aria-label", words()[name] || "");
+      }
+    }
     if (waiting) return;
     waiting = true;
     requestAnimationFrame(() => { waiting = false; changed(); });
@@ -303,19 +334,33 @@
   const start = () => {
     new MutationObserver(watch).observe(document.body, { childList: true, subtree: true });
     watch();
+    drawList();
   };
   if (document.body) start(); else addEventListener("DOMContentLoaded", start);
 
   window.tm = {
     // The id of the answer on the page; the server may have forgotten it.
+    unlist: unlist,
+    // A question was answered: it comes first in the list, under the words that its conversation began with.
+    remember: () => {
+      const { conversation: id, answer } = document.querySelector(".tm-after[data-answer]")?.dataset || {};
+      const known = listed().find((each) => each.id === id);
+      const title = known?.title || view().querySelector("#bot .user-row .prose > *")?.innerText.trim().slice(0, 100) || answer;
+      if (id) list([{ id: id, answer: answer, title: title }, ...listed().filter((each) => each.id !== id)]);
+    },
     shown: () => new URLSearchParams(location.search).get("answer") || "",
     // An answer is complete and kept: from now on it has an address.
-    settled: () => {
-      requestAnimationFrame(() => { reveal(); revealing = false; });
+    addressed: () => {
       const done = document.querySelector(".tm-after[data-answer]");
       if (done?.dataset.title) document.title = done.dataset.title;
       if (done) history.replaceState(null, "", `${location.pathname}?answer=${encodeURIComponent(done.dataset.answer)}`);
+      return done;
+    },
+    settled: () => {
+      requestAnimationFrame(() => { reveal(); revealing = false; });
+      const done = window.tm.addressed();
       const area = box();
+      drawList();
       window.tmDraft?.settled();
       if (done && area && document.documentElement.clientWidth > 900) area.focus({ preventScroll: true });
     },

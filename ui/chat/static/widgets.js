@@ -16,7 +16,10 @@
           trigger("vote", { reaction: vote.dataset.tmVote, reason: vote.dataset.tmReason || "", answer: answer });
         }
         if (follow) trigger("follow", { id: follow.dataset.tmFollow });
-        if (forget && confirm(forget.dataset.tmForget)) trigger("forget", { answer: answer });
+        if (forget && confirm(forget.dataset.tmForget)) {
+          window.tm?.unlist(element.querySelector(".tm-after").dataset.conversation);
+          trigger("forget", { answer: answer });
+        }
       });
     },
     // The waiting files.

@@ -162,8 +162,6 @@ def test_an_answer_leads_with_what_to_change(walk: Screen) -> None:
     if not walk.is_phone:
         diff = walk.page.locator("#bot code.language-diff").first.bounding_box()
         assert diff["y"] + diff["height"] < 900
-        under = walk.page.locator("#tm-after-box").bounding_box()["height"]
-        assert under + walk.page.locator("#tm-question").bounding_box()["height"] < 200
     walk.page.locator("#bot .message-buttons button").last.click()
     walk.page.wait_for_timeout(200)
     assert "#tm-" not in walk.page.evaluate("navigator.clipboard.readText()")
@@ -228,7 +226,7 @@ def test_the_composer_counts_lines_alike_and_keeps_long_names_within_the_screen(
     walk.check_text()
     walk.tab.ask(walk.said("is this ok?", "这样正常吗？"))
     walk.look()
-    assert thirteen in walk.page.inner_text("#bot .user-row")
+    assert thirteen.replace(" ", "\xa0") in walk.page.inner_text("#bot .user-row")
     assert thirteen in walk.evidence("#tm-read")
     walk.start()
     walk.page.keyboard.press("Enter")

@@ -1,4 +1,6 @@
-"""GitHub's API: issues with their comments by REST, discussions by GraphQL; what changed since the last run.
+"""A repository of GitHub (OWNER/NAME, or its address) over the API: issues with their comments by REST, discussions by
+GraphQL; what changed since the last run. The token is read from GITHUB_TOKEN or GH_TOKEN; public repositories can be
+read without one, slowly. Files of issues are read as `folder` reads them.
 
 https://docs.github.com/rest/issues/issues, https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api
 """
@@ -6,17 +8,21 @@ https://docs.github.com/rest/issues/issues, https://docs.github.com/rest/using-t
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import httpx
 from tenacity import Retrying, retry_if_exception_type, retry_if_result, stop_after_attempt
 
-from trainmedic.ingest.items import Checkpoint, Failure, Gone, Item
-from trainmedic.ingest.sources.github.answers import discussions
+from trainmedic.ingest.items import Checkpoint, Failure, Gone, Item, Options
+from trainmedic.ingest.sources import folder
+from trainmedic.ingest.sources.records import discussions
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.retry import backoff, last_outcome, retry_after_s
 
 API = "https://api.github.com"
@@ -35,6 +41,23 @@ _DISCUSSIONS = """query($owner: String!, $name: String!, $after: String) {
         authorAssociation }
       comments(first: 50) { nodes { body isAnswer authorAssociation author { login }
         replies(first: 20) { nodes { body isAnswer authorAssociation author { login } } } } } } } } }"""
+
+
+_REPOSITORY = regex(r"(?:https://github\.com/)?([\w.-]+/[\w.-]+?)(?:\.git)?(?:/(?:issues|discussions))?/?$")
+
+
+def recognises(location: str) -> bool:
+    """An address only: ``posts/2026`` is more likely a folder that is missing than a repository."""
+    return location.startswith("https://") and _REPOSITORY.match(location) is not None
+
+
+def read(options: Options) -> Iterator[Item]:
+    named = _REPOSITORY.match(options.location)
+    if named is None or Path(options.location).exists():
+        yield from folder.read(options)
+        return
+    with GitHub(os.environ.get("GITHUB_TOKEN") or os.environ.get("GH_TOKEN") or "") as github:
+        yield from github.read(named[1], options.since)
 
 
 class Stopped(Exception):
