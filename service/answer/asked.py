@@ -144,8 +144,8 @@ def where(draft: Draft, citations: Citations) -> Sections:
 
 
 def _fenced(patch: str) -> str:
-    fence = fence_around(patch)
-    return f"\n\n{fence}diff\n{patch.rstrip("\n")}\n{fence}" if patch else ""
+    patch, fence = patch.rstrip("\n"), fence_around(patch)
+    return f"\n\n{fence}diff\n{patch}\n{fence}" if patch else ""
 
 
 def _at(name: str, span: Span, citations: Citations, **values: str) -> Sections:
