@@ -99,9 +99,9 @@ FALSE_CLAIMS, FALSE_ANSWERS = 0.075, 0.15
 """The tolerated shares of incidents that must not be answered but are: with more than low confidence, and at all."""
 HARMLESS = 0.6
 """The least probability of an explanation that blesses a run: to bless a sick one is worse than to ask."""
-HIGH, MEDIUM = 0.95, 2 / 3
+HIGH, MEDIUM = 0.97, 0.75
 """How often a first cause with this word must be right."""
-LEAST_SURE = 0.9
+LEAST_SURE = 0.93
 """The one-sided 95 % lower bound that ``high`` needs besides: a few right answers in a row prove little."""
 SURE = 0.99
 """Where ``high`` begins if nothing earns it."""
