@@ -168,6 +168,6 @@ def test_what_was_not_found_is_named() -> None:
 
 def test_a_page_that_lists_a_folder_is_told_by_what_files_are_chosen() -> None:
     told = run_folder.rule()
-    assert ".git" in run_folder.left_out()
+    assert "node_modules" in run_folder.left_out()
     assert any(pattern.endswith("trainer_state.json") for pattern in told["patterns"])
     assert {"left_out", "telling", "ranks", "told_by"} <= told.keys()
