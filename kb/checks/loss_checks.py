@@ -35,12 +35,20 @@ MAX_RATES = {"full": 5e-5, "lora": 5e-4}
 MAX_PREFERENCE_RATES = {"full": 5e-6, "lora": 1e-4}
 """Learning rates that practice keeps well below; a rate above is only reported if the loss has turned."""
 MEMORY_MAXIMA = ("memory(GiB)", "perf/max_memory_reserved_gb", "perf/max_memory_allocated_gb")
-RANDOM_AT_START = ("train_from_scratch", "freeze_language_model", "train_mm_proj_only", "freeze_llm")
+RANDOM_AT_START = (
+    "train_from_scratch",
+    "freeze_language_model",
+    "train_mm_proj_only",
+    "tune_mm_mlp_adapter",
+    "freeze_llm",
+)
 """Options of runs that start at guessing level: a model from scratch, a projector on a frozen language model."""
+_OTHER_RATES = ("sgd", "prodigy", "dadapt", "adafactor", "muon", "lion")
+"""Optimizers whose learning rates are not those of Adam."""
 _UNTRAINED_LOSS = {"dpo": math.log(2), "reward": math.log(2), "kto": 0.5}
 _SUMMED = tuple((each.package, each.loss_summed) for each in profiles().values() if each.loss_summed)
 """Packages and releases that log the sum over the accumulated steps."""
-_PREFERENCE = ("dpo", "orpo", "cpo", "simpo", "ipo", "reward")
+_PREFERENCE = ("dpo", "orpo", "cpo", "simpo", "ipo", "kto", "reward")
 
 
 # --- not finite -------------------------------------------------------------------------------------------------------
@@ -129,7 +137,7 @@ def loss_starts_at_ln_vocabulary(facts: Facts) -> Outcome:
     algorithm = facts.name("algorithm").value
     if facts.name("stage").value == "pretrain" or (isinstance(algorithm, str) and algorithm not in ("sft", "pt")):
         return NOT_SHOWN
-    if any(facts.option(name).value is True for name in RANDOM_AT_START):
+    if _starts_at_random(facts):
         return NOT_SHOWN
     low, high = LN_VOCABULARY
     for rows in logs(facts):
@@ -140,6 +148,16 @@ def loss_starts_at_ln_vocabulary(facts: Facts) -> Outcome:
             en, zh = losses[0].where
             return fires(losses[0].span, loss=losses[0].value, where_en=en, where_zh=zh)
     return NOT_SHOWN
+
+
+def _starts_at_random(facts: Facts) -> bool:
+    """Whether the model, or what stands before a frozen one, is made from a configuration alone."""
+    if any(facts.option(name).value is True for name in RANDOM_AT_START):
+        return True
+    made = facts.has_option("config_name").value or facts.has_option("config_overrides").value
+    return bool(made and not facts.has_option("model_name_or_path").value) or any(
+        "from_config(" in source.text for source in facts.evidence.sources
+    )
 
 
 def _may_be_multiplied(facts: Facts) -> bool:
@@ -186,6 +204,10 @@ def loss_times_accumulation(facts: Facts) -> Outcome:
 
 def loss_climbs_at_high_rate(facts: Facts) -> Outcome:
     """Fires if the end is half above the lowest level and above the start, at a rate beyond the bound."""
+    optimizer = facts.name("optimizer").value
+    other = isinstance(optimizer, str) and any(name in optimizer.lower() for name in _OTHER_RATES)
+    if other or facts.name("stage").value == "pretrain" or _starts_at_random(facts):
+        return NOT_SHOWN
     full = facts.name("tuner").value == "full"
     bounds = MAX_PREFERENCE_RATES if facts.name("algorithm").value in _PREFERENCE else MAX_RATES
     bound = bounds["full" if full else "lora"]

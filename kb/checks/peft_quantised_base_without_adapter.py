@@ -20,6 +20,10 @@ from trainmedic.kb.model.run import Origin
 
 WHEN = """
 (load_in_4bit == True or load_in_8bit == True) and use_peft == False
+and not certain(framework == "trl" and matches(entry, "trl *") and (
+  (algorithm == "grpo" and version("trl", "<0.26"))
+  or (algorithm in ("rloo", "reward") and version("trl", "<1.5"))
+  or (algorithm == "kto" and version("trl", "<1.8"))))
 """
 _CONDITION = compile_expression(WHEN, vocabulary())
 _ADAPTER = regex(r"peft|adapter|lora", re.IGNORECASE)

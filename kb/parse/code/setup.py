@@ -152,11 +152,19 @@ def _thaws(event: Event) -> bool:
     return event.tail in ("enable_adapters", "set_adapter", "get_peft_model", "merge_and_unload")
 
 
+_TRL_TRAINERS = ("SFT", "DPO", "KTO", "GRPO", "RLOO", "Reward", "ORPO", "CPO")
+_GRADIENTS_AT_INPUT = {f"{name}Trainer" for name in _TRL_TRAINERS} | {
+    *("unsloth", "FastLanguageModel", "modules_to_save", "embed_tokens", "wte"),
+    *("register_forward_hook", "requires_grad_"),
+}
+"""Words of scripts whose embedding is trained, or whose trainer or hook asks for gradients of the inputs."""
+
+
 def checkpointing_after_adapter(program: Program) -> Flaws:
     """Reentrant checkpointing is switched on for a model with an adapter, and its inputs need no gradient."""
     if {"enable_input_require_grads", "prepare_model_for_kbit_training", "use_reentrant"} & program.words:
         return
-    if "_prepare_model_for_gradient_checkpointing" in program.words:
+    if "_prepare_model_for_gradient_checkpointing" in program.words or _GRADIENTS_AT_INPUT & program.words:
         return
     for event in program.calls("get_peft_model"):
         for other in program.calls("gradient_checkpointing_enable"):

@@ -155,7 +155,8 @@ def evaluation_mode_stays(program: Program) -> Flaws:
     trains = [e for e in program.calls("train") if e.receiver is not None and "trainer" not in e.name.lower()]
     for loop in program.outermost:
         events = program.within(loop)
-        evals = [event for event in events if event.tail == "eval" and _is_model(event)]
+        last = _left_at(loop)
+        evals = [event for event in events if event.tail == "eval" and _is_model(event) and event.node not in last]
         for event in evals:
             on = dotted(event.receiver)
             back = [e for e in (*events, *trains) if e.tail in ("train", "set_train", "model_train") and e is not event]
@@ -166,6 +167,18 @@ def evaluation_mode_stays(program: Program) -> Flaws:
                 if _trained_again(on, events, event):
                     yield (event.node,)
                     return
+
+
+def _left_at(loop: ast.AST) -> set[ast.AST]:
+    """What stands in a branch that ends with leaving this loop."""
+    inner = {e for n in ast.walk(loop) if isinstance(n, ast.For | ast.While) and n is not loop for e in ast.walk(n)}
+    left: set[ast.AST] = set()
+    for branch in ast.walk(loop):
+        if isinstance(branch, ast.If):
+            end = branch.body[-1]
+            if isinstance(end, ast.Return) or (isinstance(end, ast.Break) and end not in inner):
+                left.update(e for statement in branch.body for e in ast.walk(statement))
+    return left
 
 
 def _is_model(event: Event) -> bool:
