@@ -140,7 +140,7 @@ class Desk:
             raise NotFound(f"no case {case_id!r}{suggestion(case_id, {case.id for case in self._cases.cases})}")
         path = self._path_of(case_id)
         if path is None:
-            raise InvalidRequest(f"{case_id} is not a page of yours", hint="name it as `related` on the draft's page")
+            raise InvalidRequest(f"{case_id} is not a page of yours", hint="list it under `related` on the draft's page")
         self._decided(draft, "merge", at)
         addition, _ = case_of(page_text(self._folder, draft))
         publication = self._write(path, case_id, merged_text(path.read_text(encoding="utf-8"), addition))

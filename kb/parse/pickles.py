@@ -111,7 +111,7 @@ class _Reader:
             return
         keys = items[::2]
         if not all(isinstance(key, (str, int)) for key in keys):
-            raise PickleRefusedError("it has keys that are no text")
+            raise PickleRefusedError("it has keys that are not text")
         dict.update(self.stack[-1], zip(keys, items[1::2], strict=True))
 
     def line(self) -> str:

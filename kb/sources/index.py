@@ -164,7 +164,7 @@ def _json_links(content: bytes) -> list[dict[str, Any]]:
         files = json.loads(content)["files"]
         return [file for file in files if isinstance(file, dict)]
     except (ValueError, KeyError, TypeError) as error:
-        raise SourceError("the index answered something that is no list of files", hint="check index-url") from error
+        raise SourceError("the index did not answer with a list of files", hint="check index-url") from error
 
 
 class _Links(HTMLParser):

@@ -266,10 +266,10 @@ def _range(lines: str) -> tuple[int, int] | None:
         return None
     first, dash, last = (part.strip() for part in lines.partition("-"))
     if not first.isdecimal() or (dash and not last.isdecimal()) or len(first + last) > 14:
-        raise InvalidRequest("lines: such as 800-840")
+        raise InvalidRequest("lines: give a range such as 800-840")
     start, end = int(first), int(last) if dash else int(first)
     if not 1 <= start <= end:
-        raise InvalidRequest("lines: such as 800-840")
+        raise InvalidRequest("lines: give a range such as 800-840")
     return start, end
 
 

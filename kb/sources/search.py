@@ -168,11 +168,11 @@ def compiled(pattern: str) -> re.Pattern[str]:
         raise InvalidRequest(f"the pattern is longer than {_LONGEST_PATTERN} characters", hint="search for less")
     if _repeats_a_choice(pattern) or len(_WILDCARD.findall(pattern)) > _MOST_WILDCARDS:
         hint = f"no repetition or | in a repeated group, and at most {_MOST_WILDCARDS} times .*"
-        raise InvalidRequest("the pattern may take for ever", hint=hint)
+        raise InvalidRequest("the pattern may never finish", hint=hint)
     try:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise InvalidRequest(f"{pattern!r:.80} is no regular expression ({error})") from error
+        raise InvalidRequest(f"{pattern!r:.80} is not a regular expression ({error})") from error
 
 
 def _needed(pattern: str) -> str:

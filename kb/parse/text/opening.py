@@ -139,4 +139,4 @@ def _of_pickle(content: bytes) -> tuple[str, str]:
             return recorded.text_of(value), "flight-recorder dump"
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise pickles.PickleRefusedError("it is damaged, too large or too deep") from error
-    raise pickles.PickleRefusedError("it is no memory snapshot, flight-recorder dump or training_args.bin")
+    raise pickles.PickleRefusedError("it is not a memory snapshot, flight-recorder dump or training_args.bin")

@@ -75,7 +75,7 @@ def period(text: str) -> timedelta:
     """A time such as 30m, 24h or 90d."""
     number, unit = text[:-1], text[-1:]
     if not (number.isascii() and number.isdigit() and unit in UNITS and len(number) < 6):
-        raise argparse.ArgumentTypeError(f"{text!r} is no period such as 30m, 24h or 90d")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a period; write it like 30m, 24h or 90d")
     return timedelta(**{UNITS[unit]: int(number)})
 
 
