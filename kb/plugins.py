@@ -1,4 +1,4 @@
-"""What lives next door to the core: entry points of five groups, imported when they are asked for.
+"""Plugins: entry points of five groups, imported when they are asked for.
 
 Our own are in pyproject.toml; another package adds its own in the same way. What an entry point names:
 

@@ -172,7 +172,7 @@ class Settings(Section):
 
     @property
     def administrators(self) -> frozenset[str]:
-        """The keys of those who may exchange the knowledge; empty: nobody may."""
+        """The keys of those who may exchange the knowledge; empty: no one may."""
         return frozenset(listed(self.admin_keys.get_secret_value()))
 
     @property

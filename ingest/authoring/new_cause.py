@@ -1,6 +1,6 @@
 """The page of a cause from the answers to five questions: one language, one check, examples made from what was pasted.
 
-Pure but for reading what the author pasted, by the reader that checks are run on.
+Pure except for reading what the author pasted, by the reader that checks are run on.
 """
 
 from __future__ import annotations

@@ -52,7 +52,9 @@ def _concept(text: str, words: Vocabulary) -> str | None:
 
 
 def _package(text: str, words: Vocabulary) -> str | None:
-    return None if _PACKAGE.fullmatch(text) else f"{text!r} is not a normalised package name; write it like 'flash-attn'"
+    return (
+        None if _PACKAGE.fullmatch(text) else f"{text!r} is not a normalised package name; write it like 'flash-attn'"
+    )
 
 
 def _range(text: str, words: Vocabulary) -> str | None:

@@ -137,7 +137,7 @@ class Index:
 
 
 def _files_of(package: str, base: str, links: Iterable[Mapping[str, Any]]) -> Iterator[File]:
-    """The archives of a package among links; what is neither wheel nor sdist is no release of source."""
+    """The archives of a package among links; what is neither wheel nor sdist is not a release of source."""
     for link in links:
         try:
             name = str(link["filename"])

@@ -163,7 +163,7 @@ def _lines(tree: SourceTree, path: str, first: int, text: str, name: str = "") -
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Raises `InvalidRequest` for what is no pattern, or may take for ever."""
+    """Raises `InvalidRequest` for what is not a pattern, or may take for ever."""
     if len(pattern) > _LONGEST_PATTERN:
         raise InvalidRequest(f"the pattern is longer than {_LONGEST_PATTERN} characters", hint="search for less")
     if _repeats_a_choice(pattern) or len(_WILDCARD.findall(pattern)) > _MOST_WILDCARDS:

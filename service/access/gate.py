@@ -166,7 +166,7 @@ def headers_of(error: TrainmedicError) -> dict[str, str]:
 
 
 def from_this_machine(scope: Mapping[str, Any]) -> bool:
-    """Whether the client runs on this machine, and is no proxy for another one."""
+    """Whether the client runs on this machine, and is not a proxy for another one."""
     host, _ = scope.get("client") or ("", 0)
     try:
         local = ip_address(host).is_loopback

@@ -149,7 +149,9 @@ def item_of(name: str, text: str) -> RateLimitItem:
     try:
         return parse(text)
     except ValueError as error:
-        raise InvalidSettings(f"{name}: {text!r} is not a rate limit", hint="write it like 100/minute or 2000 per hour") from error
+        raise InvalidSettings(
+            f"{name}: {text!r} is not a rate limit", hint="write it like 100/minute or 2000 per hour"
+        ) from error
 
 
 def storage_of(place: str) -> Storage:

@@ -1,4 +1,4 @@
-"""What arrived in a form of its own → text: compressed texts, histories of runs, pictures, PDF. Never raises."""
+"""Inputs in special formats → text: compressed texts, histories of runs, pictures, PDF. Never raises."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Opened:
 
 
 def foreign_kind(content: bytes) -> tuple[str, bool]:
-    """The kind of a file whose beginning is no text (picture, pdf, archive; else empty), and whether it can be read."""
+    """The kind of a file whose beginning is not text (picture, pdf, archive or empty), and whether it is readable."""
     if pictures.is_picture(content):
         return "picture", pictures.readable()
     if content.startswith(_PDF):
