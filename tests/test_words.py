@@ -31,7 +31,6 @@ ENGLISH = {
 CHINESE = {
     "微批": "micro batch",
     "(?<!梯度)检查点": "checkpoint",
-    "重计算": "梯度检查点",
     "采样引擎": "推理引擎",
     "行长": "序列长度",
 }
@@ -97,4 +96,16 @@ def test_docstrings_read_as_written_in_english() -> None:
             found += [f"{where}: {wrong}" for text in described(source) for wrong in offences(text, patterns)]
             if source.startswith('"""What '):
                 found.append(f"{where}: name what the module is, not what it is about")
+    assert not found
+
+
+def test_titles_read_as_written_in_each_language() -> None:
+    found = []
+    for path in sorted((*(ROOT / "kb/causes").rglob("*.md"), *(ROOT / "kb/mechanisms").rglob("*.md"))):
+        page = path.read_text(encoding="utf-8")
+        title = re.search(r"^title:(.*?)(?=^\w)", page, re.M | re.S)
+        if title:
+            english, _, chinese = title[1].partition("zh:")
+            wrong = [*offences(english, ENGLISH), *offences(chinese, CHINESE)]
+            found += [f"{path.relative_to(ROOT)}: {one}" for one in wrong]
     assert not found
