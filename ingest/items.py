@@ -137,7 +137,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def masked(item: Raw | Discussion) -> Raw | Discussion:
-    """The item without secrets and e-mail addresses, and without what is no text."""
+    """The item without secrets and e-mail addresses, and without what is not text."""
     if isinstance(item, Raw):
         return replace(item, content=_masked_text(item.content))
     title, *texts = masked_texts((item.title, *(message.text for message in item.messages)))

@@ -1,4 +1,4 @@
-"""What identifies persons and machines in a write-up → ``x``, as everywhere (`kb.identities`), and the persons whom
+"""Identifiers of people and machines in a write-up → ``x``, as everywhere (`kb.identities`), and the persons whom
 only the words around them show. An account or machine found in one place is hidden wherever the write-up names it."""
 
 from __future__ import annotations

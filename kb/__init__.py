@@ -1,4 +1,4 @@
-"""What trainmedic knows: values, parsing, rules, cases, option catalogues and the on-disk store.
+"""The knowledge of trainmedic: values, parsing, rules, cases, option catalogues and the on-disk store.
 
-Pure but for ``kb.store`` (and the page loaders, which read the package's own files).
+Pure except for ``kb.store`` (and the page loaders, which read the package's own files).
 """

@@ -1,4 +1,4 @@
-"""What may happen when an archive is read that is not trusted."""
+"""Hazards of reading an untrusted archive."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 
 @cache
 def damage() -> tuple[type[Exception], ...]:
-    """What reading a zip or tar raises if it is damaged, encrypted, hostile or packed in an unknown way."""
+    """Exceptions from reading a zip or tar that it is damaged, encrypted, hostile or packed in an unknown way."""
     import tarfile  # these take longer to load than a check to read most files, and few inputs are archives
     import zipfile
     import zlib

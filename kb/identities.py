@@ -1,4 +1,4 @@
-"""People and machines in a text → ``x``, before it is stored or sent to somebody who did not write it.
+"""People and machines in a text → ``x``, before it is stored or sent to someone who did not write it.
 
 Secrets are masked before anything reads a text (`kb.mask`). Names of users and hosts are not: the rules and the patch
 need the user's own paths, and whoever pasted them may see them. They go where a text leaves for elsewhere. Length,
@@ -328,7 +328,7 @@ def _log_prefixes(text: str) -> Iterator[Span]:
 
 def _outputs(text: str) -> Iterator[Span]:
     """The hosts before lines of output. A line may begin with anything; several with the same begin with a machine, if
-    it is no role in the run."""
+    it is not a role in the run."""
     before: dict[str, list[Span]] = {}
     for match in _OUTPUT.finditer(text):
         start, name = _before(text, match.start(), 0)

@@ -42,13 +42,13 @@ def language_of(text: str) -> Literal["en", "zh"]:
 
 
 def _is_chinese_line(line: str) -> bool:
-    """Whether at least a third of the letters of a line are Chinese characters, which are no comment of a program."""
+    """Whether at least a third of the letters of a line are Chinese characters, which are not comment of a program."""
     letters = sum(map(str.isalpha, line))
     return letters > 1 and 3 * len(_CHINESE.findall(line)) >= letters and line.lstrip()[0] not in "#/-+|"
 
 
 def is_sentence(text: str) -> bool:
-    """Whether somebody says something in it, as against a line of a log or of code."""
+    """Whether someone says something in it, as against a line of a log or of code."""
     if len(_CHINESE.findall(text)) >= SENTENCE // 2:
         return True
     return len(text.split()) >= 5 and len(_ENGLISH.findall(text)) >= 2

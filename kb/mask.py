@@ -23,7 +23,7 @@ _PREFIX = 16  # the longest prefix of a known shape
 _ROUNDS = 4  # masking one secret can complete the shape of another; two rounds were always enough
 _PAIR_WINDOW = 1000  # characters between a name and its value in another field
 _NEAR_WINDOW = 80  # characters behind the name of a secret
-_KEY_PART = 24  # characters of a line of a private key, at least, but for the last
+_KEY_PART = 24  # characters of a line of a private key, at least, except for the last
 _KEY_LINES = 400  # lines of a private key whose beginning or end is missing
 
 Range = tuple[int, int, str]
@@ -333,7 +333,7 @@ def _start_of_key(text: str, floor: int, end: int) -> int:
 
 
 def _form(prefix: str) -> str:
-    """What stands before each line of a log, whatever the time."""
+    """Common prefix of a log's lines, ignoring timestamps."""
     return "".join("0" if letter.isdigit() else letter for letter in prefix)
 
 
@@ -365,7 +365,7 @@ def _keyed(text: str, search: _Search) -> Iterator[Range]:
         while at >= 0:
             after = at + len(needle)
             at, found = lower.find(needle, after), at
-            # "ak" is no part of "break".
+            # "ak" is not a part of "break".
             if needle in _WHOLE and _WORD.match(lower, max(0, found - 1)) is None:
                 continue
             start, end = _name(text, found, after)

@@ -1,4 +1,4 @@
-"""What lives next door to the core: entry points of five groups, imported when they are asked for.
+"""Plugins: entry points of five groups, imported when they are asked for.
 
 Our own are in pyproject.toml; another package adds its own in the same way. What an entry point names:
 
@@ -39,5 +39,5 @@ def load(group: Group, name: str) -> Any:
     entry = registered(group).get(name)
     if entry is None:
         known = ", ".join(registered(group))
-        raise InvalidRequest(f"there is no {name!r} among the {group}", hint=f"one of: {known}")
+        raise InvalidRequest(f"no {name!r} in {group}", hint=f"one of: {known}")
     return entry.load()

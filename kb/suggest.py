@@ -53,7 +53,7 @@ def closest(name: str, candidates: Iterable[str], *, limit: int | None = None, p
 
 
 def is_slip(name: str, meant: str) -> bool:
-    """Whether the words differ by typing errors only: ``num_completions`` is no slip for ``log_completions``."""
+    """Whether the words differ by typing errors only: ``num_completions`` is not a slip for ``log_completions``."""
     if name.count("_") != meant.count("_"):
         return True
     changed = [(a, b) for a, b in zip(name.split("_"), meant.split("_"), strict=True) if a != b]

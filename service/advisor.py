@@ -1,4 +1,4 @@
-"""What every channel calls: ask, check, audit, diff, explain and search over one body of knowledge."""
+"""The interface that every channel calls: ask, check, audit, diff, explain and search over one body of knowledge."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Advisor:
         return replace(answer, timings_ms=MappingProxyType(times))
 
     def candidates(self, request: Ask) -> tuple[tuple[Candidate, ...], Context]:
-        """What ranking works on for one question: the candidates and what they share."""
+        """Input of the ranking for one question: the candidates and what they share."""
         return self.pipeline.candidates(request.validated())
 
     def check(self, attachments: Sequence[Attachment], language: str = "en") -> ReportView:

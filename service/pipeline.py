@@ -130,7 +130,7 @@ class Draft:
 
     @property
     def asked(self) -> Asked:
-        """What is stored of the question."""
+        """The stored part of the question."""
         names = {attachment.name for attachment in self.request.attachments}
         works = self.runs.works.evidence.sources if self.runs is not None else ()
         sources = {source.name: source for source in (*works, *self.context.evidence.sources)}
@@ -223,7 +223,7 @@ class Pipeline:
         return replace(draft, timings_ms=watch.laps)
 
     def weighed_anew(self, draft: Draft, odds: Mapping[str, float], elector: str) -> Draft:
-        """A draft whose first causes somebody else weighed (id → factor)."""
+        """A draft whose first causes someone else weighed (id → factor)."""
         if draft.instruction is not None:
             return draft
         context, weights = draft.context, self.knowledge.weights
@@ -240,7 +240,7 @@ class Pipeline:
         )
 
     def candidates(self, request: Ask) -> tuple[tuple[Candidate, ...], Context]:
-        """What ranking works on for one question: the candidates and what they share."""
+        """Input of the ranking for one question: the candidates and what they share."""
         attachments = of_failing_run(request.question, request.attachments)
         message = self.message(request.question, attachments, ())
         return self._look_up(message, message.evidence, Stopwatch())

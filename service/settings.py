@@ -114,7 +114,7 @@ class Settings(Section):
     )
     trusted_proxies: str = Field(
         "",
-        description="proxies whose `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host` are believed: "
+        description="proxies whose `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host` are trusted: "
         "addresses and networks, comma-separated",
     )
     rate: Rate = Rate()
@@ -132,7 +132,7 @@ class Settings(Section):
         description="where the vectors of ingested threads are: `faiss` (`data_dir`), `milvus:<URI>` (extra `milvus`), "
         "`postgres:<URL>` (extra `postgres`)",
     )
-    kb_paths: str = Field("", description="folders of pages of your own, separated like PATH")
+    kb_paths: str = Field("", description="folders of your own pages, separated like PATH")
     embedder: EmbedderSettings = EmbedderSettings()
     model: ModelSettings = ModelSettings()
     sources: Literal["installed", "index", "off"] = Field(
@@ -172,7 +172,7 @@ class Settings(Section):
 
     @property
     def administrators(self) -> frozenset[str]:
-        """The keys of those who may exchange the knowledge; empty: nobody may."""
+        """The keys of those who may exchange the knowledge; empty: no one may."""
         return frozenset(listed(self.admin_keys.get_secret_value()))
 
     @property

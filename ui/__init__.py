@@ -1,1 +1,1 @@
-"""What people touch: the command line, the chat UI, Slack, and the composition root that wires them to the advisor."""
+"""User interfaces: the command line, the chat UI, Slack, and the composition root that wires them to the advisor."""

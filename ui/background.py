@@ -1,4 +1,4 @@
-"""What runs beside the requests of a service, and what its readiness depends on."""
+"""Background tasks of a service, and the conditions of its readiness."""
 
 from __future__ import annotations
 

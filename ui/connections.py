@@ -129,7 +129,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Nothing here is upgraded, and anybody could fill the log."""
+        """Nothing here is upgraded, and anyone could fill the log."""
 
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete

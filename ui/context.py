@@ -1,4 +1,4 @@
-"""What every channel works with, put together by the composition root."""
+"""Dependencies of every channel, assembled by the composition root."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class AppContext:
 
     @property
     def memory(self) -> Memory:
-        """What was stored: conversations, answers, feedback."""
+        """Stored conversations, answers and feedback."""
         return self.advisor.memory
 
 

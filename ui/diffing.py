@@ -26,7 +26,7 @@ def diff(
     language: Literal["en", "zh"] = "en",
     pages: Sequence[Path] = (),
 ) -> DiffView:
-    """What differs between a run that works and one that fails, the differences that explain the failure first.
+    """Differences between a run that works and one that fails, the differences that explain the failure first.
 
     Each side is what belongs to one run: configuration, command, log, package list. A `Path` is read as a file, a
     string is the text itself. The code of the packages is compared as far as the setting ``sources`` lets it be read.

@@ -9,7 +9,7 @@ from trainmedic.kb.errors import InvalidSettings
 
 
 def setting(name: str) -> str:
-    """A setting that is no secret, of the environment or of the file; empty without it."""
+    """A setting that is not a secret, of the environment or of the file; empty without it."""
     if value := os.environ.get(f"TRAINMEDIC_{name.upper()}"):
         return value
     path = Path(os.environ.get("TRAINMEDIC_CONFIG", "trainmedic.toml"))

@@ -26,7 +26,7 @@ from trainmedic.ui.loading import THREADS, index_root, knowledge_of, read_pages
 
 PAGE_FILES = (".md", ".yaml", ".py")
 WARMING = "loss is nan"
-"""A question for new knowledge before anybody else asks one."""
+"""A question for new knowledge before anyone else asks one."""
 SETTLE_S = 3.0
 """Seconds after a start until texts are embedded: the first questions need both cores."""
 EVERY_S = 2.0

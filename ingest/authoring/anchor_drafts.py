@@ -55,7 +55,7 @@ def with_entry(page: str, entry: str) -> str:
         return f"{page[: bare.end()]}{rest[:-1]}, {page[bare.end() :]}"
     listed = re.search(r"^sources:\n(?: .*\n)+", page, re.MULTILINE)
     if listed is None:
-        raise InvalidRequest("its sources are not one to a line", hint="write them as a list")
+        raise InvalidRequest("its sources are not one per line", hint="write them as a list")
     return f"{page[: listed.end()]}  - {entry}\n{page[listed.end() :]}"
 
 

@@ -1,4 +1,4 @@
-"""What of a page rests on a spot in source that a program reads again: its version bounds, options, defaults, messages.
+"""Claims of a page anchored to source that is read again: its version bounds, options, defaults, messages.
 
 Besides the anchors that are written (`kb.pages.anchor`) the shipped tables count, which are made from source: the
 options and messages of releases, and the defects with their fixes.

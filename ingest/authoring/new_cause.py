@@ -1,6 +1,6 @@
 """The page of a cause from the answers to five questions: one language, one check, examples made from what was pasted.
 
-Pure but for reading what the author pasted, by the reader that checks are run on.
+Pure except for reading what the author pasted, by the reader that checks are run on.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _check_answers(answers: Answers) -> None:
     if not (answers.introduced or answers.fixed):
         raise InvalidRequest("name the first release with it or the first without", hint="trl 0.11.0 ?")
     if not (answers.fixed or answers.helps):
-        raise InvalidRequest("no release is fixed: say what helps until there is one")
+        raise InvalidRequest("no release has the fix: say what helps until one does")
 
 
 def _pasted(run: str, read: Read) -> _Pasted:
@@ -210,7 +210,7 @@ def _pasted(run: str, read: Read) -> _Pasted:
     chosen = [option for span, option in options.items() if any(a <= _offset(text, span) < b for a, b in places)]
     if not chosen:
         known = ", ".join(option.key for option in options.values()) or "none"
-        raise InvalidRequest(f"no option is marked; those that are read: {known}", hint="write [[--packing]]")
+        raise InvalidRequest(f"no option is marked; recognised options: {known}", hint="write [[--packing]]")
     ordered = sorted(chosen, key=lambda option: option.span.order)
     return _Pasted(info=info, text=text, evidence=evidence, options=tuple(ordered))
 

@@ -117,7 +117,7 @@ def _in_short(case: Case) -> Iterator[Complaint]:
 
 
 def _of_checks(case: Case) -> Iterator[Complaint]:
-    """What a page needs whose checks say what is seen, so that nobody has to word it."""
+    """What a page needs whose checks say what is seen, so that no one has to word it."""
     if not case.rules:
         yield "symptoms", "give the words of users, or a check"
     for language in case.languages:
@@ -271,7 +271,7 @@ def _dates(case: Case, today: date | None) -> Iterator[Complaint]:
 def lint_mechanism(
     mechanism: Mechanism, page: Page, cases: CaseSet, rules: RuleSet, glossary: Glossary
 ) -> Iterator[PageProblem]:
-    """The problems of one page but for its examples."""
+    """The problems of one page except for its examples."""
     for part, message in (*_mechanism(mechanism), *_links(mechanism, cases, rules), *_concepts(mechanism, glossary)):
         yield page.problem(f"{part}: {message}", part)
 

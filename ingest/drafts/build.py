@@ -52,7 +52,7 @@ def write_drafts(
     complete: bool = False,
     gone: Collection[str] = (),
 ) -> Summary:
-    """Write a draft for each new article into ``folder``, and anew for a changed one unless a reviewer edited its page.
+    """Write a draft into ``folder`` for each article that is new or changed, unless a reviewer edited its page.
 
     ``complete``: these are all articles of ``source``, so a draft of another article of it is of one that is gone;
     ``gone`` are the keys of those that are known to be.

@@ -56,7 +56,7 @@ class _Edited(str):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Knows `_Edited`, which the dumper of everybody must not."""
+    """Knows `_Edited`, which the dumper of everyone must not."""
 
 
 _Dumper.add_representer(

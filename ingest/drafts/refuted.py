@@ -81,7 +81,7 @@ def _refutation(said: _Statement, case: Case, weights: Weights, language: str, l
         needed = COVERED_WITH_FIGURE if figures & words else OBSERVED if said.section == "symptom" else COVERED
         if covered < max(needed, least) or (least and len(claim) < LEAST_WORDS) or covered + likeness <= most:
             continue
-        # What the page itself says of its own case is no contradiction of it.
+        # What the page itself says of its own case is not a contradiction of it.
         texts = (*(case.section(name, language) for name in OWN), refutation.why.get(language))
         own = (words_of(sentence) for text in texts for sentence in sentences(text))
         if all(weights.likeness(sentence, words) <= likeness for sentence in own):

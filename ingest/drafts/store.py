@@ -16,7 +16,7 @@ KEY_DIGITS = 8
 
 
 def load_drafts(folder: Path) -> tuple[Draft, ...]:
-    """The drafts of a folder in the order of their ids; files that are no drafts are skipped."""
+    """The drafts of a folder in the order of their ids; files that are not drafts are skipped."""
     return tuple(draft for path in sorted(folder.glob("*.json")) if (draft := load_draft(path)) is not None)
 
 
@@ -49,7 +49,7 @@ def page_path(folder: Path, draft: Draft) -> Path | None:
 
 
 def page_text(folder: Path, draft: Draft) -> str:
-    """The draft's page as it is now; empty if it was removed or is no text."""
+    """The draft's page as it is now; empty if it was removed or is not text."""
     path = page_path(folder, draft)
     try:
         return path.read_text(encoding="utf-8") if path is not None else ""

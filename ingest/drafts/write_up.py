@@ -19,7 +19,7 @@ PROBLEM, REPLIES, CAUSE, SOLUTION, CONFIRMED = "Problem", "Replies", "Root cause
 
 
 def write_up(discussion: Discussion) -> tuple[Block, ...]:
-    """The blocks of a write-up, the title first; none if it is not resolved or nobody says by what."""
+    """The blocks of a write-up, the title first; none if it is not resolved or no one says by what."""
     number = answer_of(discussion) if discussion.resolved else None
     if number is None:
         return ()

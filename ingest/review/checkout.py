@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file for everybody atomically, with its folder."""
+    """Write a file for everyone atomically, with its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.write_text(text, encoding="utf-8")
@@ -18,7 +18,7 @@ def write_text(path: Path, text: str) -> None:
 def commit_page(path: Path, message: str) -> tuple[str, str]:
     """Commit this file alone with the checkout's own identity. Returns the short id of the commit and the problem.
 
-    Both are empty if the folder is no checkout. A page that is the same as before makes no commit.
+    Both are empty if the folder is not a checkout. A page that is the same as before makes no commit.
     """
     if _git(path.parent, "rev-parse", "--is-inside-work-tree").stdout.strip() != "true":
         return "", ""

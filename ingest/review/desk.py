@@ -1,4 +1,4 @@
-"""What a reviewer sees and does: the queue, one draft with what speaks for and against it, and the decisions."""
+"""The reviewer's desk: the queue, one draft with the evidence for and against it, and the decisions."""
 
 from __future__ import annotations
 
@@ -140,7 +140,9 @@ class Desk:
             raise NotFound(f"no case {case_id!r}{suggestion(case_id, {case.id for case in self._cases.cases})}")
         path = self._path_of(case_id)
         if path is None:
-            raise InvalidRequest(f"{case_id} is not a page of yours", hint="name it as `related` on the draft's page")
+            raise InvalidRequest(
+                f"{case_id} is not a page of yours", hint="list it under `related` on the draft's page"
+            )
         self._decided(draft, "merge", at)
         addition, _ = case_of(page_text(self._folder, draft))
         publication = self._write(path, case_id, merged_text(path.read_text(encoding="utf-8"), addition))

@@ -1,4 +1,4 @@
-"""What was decided about a draft (``reviews/<id>.json`` below the folder of the drafts), and which decision may follow
+"""The review state of a draft (``reviews/<id>.json`` below the folder of the drafts), and which decision may follow
 which.
 
 draft → reviewed → published; a draft or reviewed page may be rejected. An edit begins again.

@@ -193,7 +193,7 @@ class GitHub:
         return response
 
     def _wait(self, response: httpx.Response) -> None:
-        """Wait for the end of a rate limit. Raises `Stopped` if that is too far away, or if it is no rate limit."""
+        """Wait for the end of a rate limit. Raises `Stopped` if that is too far away, or if it is not a rate limit."""
         seconds = retry_after_s(response.headers)
         reset = response.headers.get("x-ratelimit-reset", "")
         if not seconds and response.headers.get("x-ratelimit-remaining") == "0" and reset.isdigit():

@@ -2,7 +2,7 @@
 
 An export has ``channels.json``, ``users.json`` and one ``CHANNEL/YYYY-MM-DD.json`` a day
 (https://slack.com/help/articles/220556107). A message with a check mark as reaction is the accepted answer; check marks
-at the first message say that the thread is resolved. Messages without replies are left out: nobody answered them.
+at the first message say that the thread is resolved. Messages without replies are left out: no one answered them.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _people(file: File) -> frozenset[str]:
 
 
 def called(names: Iterable[str]) -> frozenset[str]:
-    """What people are called in messages: their names, and the parts of these that are no words."""
+    """What people are called in messages: their names, and the parts of these that are not words."""
     whole = {name.strip() for name in names}
     parts = whole | {part for name in whole for part in name.split()}
     return frozenset(name for name in parts if len(name) >= (3 if name.isascii() else 2) and name.lower() not in _WORDS)
@@ -119,7 +119,7 @@ def _messages(day: File) -> list[Mapping[str, Any]] | Failure:
 
 
 def _is_said(item: Mapping[str, Any]) -> bool:
-    """Whether somebody wrote the message: no joining, no renaming, no bot."""
+    """Whether someone wrote the message: no joining, no renaming, no bot."""
     said = item.get("subtype") in (None, "file_share", "thread_broadcast", "me_message")
     return said and item.get("type") == "message" and "bot_id" not in item and isinstance(item.get("text"), str)
 

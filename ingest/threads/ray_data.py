@@ -88,7 +88,7 @@ class RayData:
 
 
 def _done(row: Row, made: bytes) -> Row:
-    """A chunk, read and embedded. A task and no actor: Ray would start new actors, and they open the encoder anew, for
+    """A chunk, read and embedded. A task and no actor: Ray would start new actors, and they open the encoder again, for
     every window."""
     return {"chunk": Chunk(embedded(read_apart(row["chunk"].values, _readers()), _encoder(made)))}
 

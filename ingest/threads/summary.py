@@ -1,7 +1,7 @@
-"""What was seen and what resolved it, in the words of a write-up or discussion. Pure.
+"""Symptom and resolution, in the words of a write-up or discussion. Pure.
 
 Extractive: every passage is quoted as it is written, with who wrote it; nothing is put together or reworded. Where
-nobody says what resolved a discussion, it has no resolution.
+no one says what resolved a discussion, it has no resolution.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ASKS = (
     *("can you try", "please provide", "please share", "what version", "which version", "please try"),
     *("请提供", "麻烦提供", "能否提供", "试一下", "什么版本"),
 )
-"""Words that say that something helped, what the cause is, that somebody has it too, and that ask back."""
+"""Words that say that something helped, what the cause is, that someone has it too, and that ask back."""
 
 
 def of_discussion(

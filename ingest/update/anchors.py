@@ -74,7 +74,7 @@ class Spots:
         tree = self.tree(package, version)
         inside = path.removeprefix("src/").removeprefix("python/")
         if not _is_code(path):
-            raise NotFound(f"{package} {version} is at hand as installed, without {path}")
+            raise NotFound(f"{package} {version} is installed here, but without {path}")
         return tree.text(inside) if inside in tree else None
 
     def url(self, package: str, version: str, path: str) -> str:

@@ -1,6 +1,6 @@
 """Fix commits as candidates for known defects, for a person to read: each with its range of releases and its diff.
 
-A candidate is no knowledge: what goes wrong for a user, and whether anything does, is for the person to say.
+A candidate is not knowledge: what goes wrong for a user, and whether anything does, is for the person to say.
 """
 
 from __future__ import annotations

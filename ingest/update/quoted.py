@@ -1,4 +1,4 @@
-"""What pages say of options: defaults that they quote, compared with the catalogues, and options that they name."""
+"""Pages' claims about options: defaults that they quote, compared with the catalogues, and options that they name."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def chosen(names: Iterable[str]) -> tuple[str, ...]:
     known, wanted = known_packages(), tuple(map(canonical, names))
     for name in wanted:
         if name not in known:
-            raise InvalidRequest(f"nothing is committed of {name}", hint=f"one of: {', '.join(sorted(known))}")
+            raise InvalidRequest(f"no data is committed for {name}", hint=f"one of: {', '.join(sorted(known))}")
     return wanted or known
 
 

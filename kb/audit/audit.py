@@ -118,7 +118,7 @@ def condition_state(defect: Defect, runs: Iterable[Facts]) -> tuple[bool | None,
 
 @lru_cache(maxsize=4096)
 def _compiled(text: str) -> Expression | None:
-    """None if the text is no condition: the linter says so, and an audit must not fail on it."""
+    """None if the text is not a condition: the linter says so, and an audit must not fail on it."""
     try:
         return compile_expression(text, vocabulary())
     except InvalidPage:

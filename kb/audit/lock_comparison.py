@@ -1,4 +1,4 @@
-"""What changed between an environment that works and one that does not."""
+"""Differences between an environment that works and one that does not."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def requirement_edits(
 
 
 def _raised(span: Span, release: str) -> str | None:
-    """The requirement with a release as its pin or its lower bound; None if the text is no requirement.
+    """The requirement with a release as its pin or its lower bound; None if the text is not a requirement.
 
     Bounds that permit the release stay.
     """

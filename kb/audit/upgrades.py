@@ -178,7 +178,7 @@ class _Market:
         return found
 
     def needs(self, choice: _Choice) -> Iterator[_Need]:
-        """What a framework's release requires of the other packages. What is violated already is no constraint."""
+        """What a framework's release requires of the other packages. What is violated already is not a constraint."""
         for package, requirement in sorted(pins(choice.package, str(choice.release)).items()):
             current = self.current.get(package)
             if current is None:
@@ -207,7 +207,7 @@ class _Market:
     def _relax(self, bound: dict[str, int], conflicting: Collection[str]) -> None:
         """Let one package keep more of its defects: of those in conflict the one with the least harmful.
 
-        There is one, because the present versions together are no conflict.
+        There is one, because the present versions together are not conflict.
         """
         steps = {
             package: min(cost for cost, _ in choices if cost > bound[package])

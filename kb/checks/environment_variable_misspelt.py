@@ -1,4 +1,4 @@
-"""A misspelt environment variable: nobody reads it, and nobody complains."""
+"""A misspelt environment variable: no one reads it, and no one complains."""
 
 from __future__ import annotations
 

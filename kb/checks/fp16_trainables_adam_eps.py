@@ -1,7 +1,7 @@
 """float16 weights that are trained with plain AdamW, the checkpoint's own dtype included.
 
 The rule is the condition below. A module only because ``auto`` takes the dtype that the checkpoint's config.json
-states, and that file is no option of the run: where it was pasted, its dtype stands in for ``auto``.
+states, and that file is not an option of the run: where it was pasted, its dtype stands in for ``auto``.
 Default optimizer: adamw_torch, but the fused one with torch 2.8 and transformers 4.57.1 (not yet with 4.46.3).
 """
 

@@ -1,6 +1,6 @@
 """Logged numbers as series: which rows belong together, their levels at both ends, and how a message names a place.
 
-Rules that judge a whole log share this. A row that only reports an evaluation is no training row. A text may hold
+Rules that judge a whole log share this. A row that only reports an evaluation is not a training row. A text may hold
 several logs, and one log several starts: the steps or the epoch fall back where a run begins again, and no trend is
 drawn across such a place.
 """

@@ -265,7 +265,7 @@ def _by_epoch(losses: Sequence[Point]) -> list[list[Point]]:
 
 
 def _is_level(epoch: Sequence[Point]) -> bool:
-    """Whether the later half is about as high as the earlier (a steady fall is no stair); few rows must lie close."""
+    """Whether the later half is about as high as the earlier (a steady fall is not one); few rows must lie close."""
     losses = values(epoch)
     half = len(losses) // 2
     close = len(losses) >= 6 or max(losses) <= 1.1 * min(losses)

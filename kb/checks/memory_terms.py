@@ -1,4 +1,4 @@
-"""What fills the card: the largest group of the terms that a configuration needs, and what these leave open."""
+"""GPU memory by use: the largest group of the terms that a configuration needs, and what these leave open."""
 
 from __future__ import annotations
 

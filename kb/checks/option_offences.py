@@ -1,4 +1,4 @@
-"""What an option that a reader does not take should have been, in words; and findings on several options as one."""
+"""Suggestions for an option that a reader does not accept, in words; and findings on several options as one."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, VersionFact
 
 MOST_OPTIONS = 1_000
-"""Nobody writes more by hand; a near name for each of ten thousand would take seconds."""
+"""No one writes more by hand; a near name for each of ten thousand would take seconds."""
 _IMPORT = regex(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _FREE = frozenset({"config", "accelerate_config", *BESIDE, "env", "ENV", "plugins", "local_rank", "local-rank"})
 """Names that the readers take out themselves before they look at the rest."""
@@ -105,7 +105,7 @@ class _Readers:
         return used and "." not in name and name not in arguments.unless
 
     def of(self, option: Option) -> Reader | None:
-        """Who reads an option; None where nobody catalogued does, or where it was only printed into a log."""
+        """Who reads an option; None where no one catalogued does, or where it was only printed into a log."""
         if option.origin is Origin.HYDRA and _adds(option):
             return None
         head = option.key.partition(".")[0] if option.scope else ""
@@ -213,7 +213,7 @@ def _adds(option: Option) -> bool:
 
 
 def _bounds(fact: VersionFact | None) -> tuple[str | None, str | None]:
-    """The release or the range that the user gave; what merely follows from the options used is no evidence here."""
+    """The release or the range that the user gave; what merely follows from the options used is not evidence here."""
     if fact is None or (fact.exact is None and fact.span is None):
         return None, None
     return (fact.exact, fact.exact) if fact.exact is not None else (fact.low, fact.high)

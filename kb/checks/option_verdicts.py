@@ -113,7 +113,7 @@ def _inherited(reader: Reader, info: OptionInfo) -> Verdict:
 
 
 def _elsewhere(reader: Reader, catalogue: Table, info: OptionInfo) -> Verdict:
-    """The release has the name, but for other commands or classes. Without an exact release only if it never was here.
+    """The release has the name, but only on other commands or classes. Without an exact release: it never was here.
 
     A catalogued release on either side must agree, as the owners are known at catalogued releases only.
     """

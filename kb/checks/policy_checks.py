@@ -35,7 +35,7 @@ def both_rewards_fall(facts: Facts, rows: list[Row]) -> Outcome | None:
     (begin, end), (other_begin, other_end) = ends(values(chosen)), ends(values(rejected))
     start, last = ends(values(margins))
     falls = end < min(begin - 0.1, 0) and other_end < min(other_begin - 0.1, 0)
-    # A chosen reward below -8 is left to somebody who reads samples.
+    # A chosen reward below -8 is left to someone who reads samples.
     if not falls or end <= -8 or last <= start + 0.05 or ends(values(accuracies))[1] <= 0.55:
         return None
     if _log_probability_lost(facts, rows, end) > MOST_LOST or _surges(values(points(rows, "grad_norm"))):
@@ -168,7 +168,7 @@ def entropy_surges(facts: Facts, rows: list[Row]) -> Outcome | None:
     if len(entropies) < 15 or len(rewards) < 15:
         return None
     usual, end = median(values(entropies[:-3])), median(values(entropies[-3:]))
-    if usual <= 0 or end < 3 * usual or end < 0.2:  # an entropy that only returns to 0.2 is no surge
+    if usual <= 0 or end < 3 * usual or end < 0.2:  # an entropy that only returns to 0.2 is not a surge
         return None
     best = max(median(values(rewards[i : i + 3])) for i in range(len(rewards) - 2))
     reward = median(values(rewards[-3:]))

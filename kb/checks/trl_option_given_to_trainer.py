@@ -1,7 +1,7 @@
 """Options of a TRL configuration given to the trainer itself, and the ``tokenizer`` argument that was renamed.
 
 The trainers' own parameters were read at 0.13.0, 0.16.1, 0.20.0, 0.24.0, 0.29.1 and 1.9.0; none of them takes further
-keywords, but for KTOTrainer of 0.26 to 1.7, which hands them on to a class that takes none either.
+keywords, except for KTOTrainer of 0.26 to 1.7, which hands them on to a class that takes none either.
 """
 
 from __future__ import annotations

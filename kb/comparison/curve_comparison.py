@@ -11,7 +11,7 @@ from trainmedic.kb.model.evidence import Evidence, Metric
 from trainmedic.kb.parse.logs.metrics import is_outcome, median
 
 COMPARED = ("loss", "grad_norm", "learning_rate")
-"""Metrics that come first; the learning rate is no outcome, but its curve shows another schedule."""
+"""Metrics that come first; the learning rate is not an outcome, but its curve shows another schedule."""
 FEWEST = 3
 """Common steps without which two curves cannot be compared."""
 WINDOW = 5

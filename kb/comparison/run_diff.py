@@ -1,4 +1,4 @@
-"""What differs between a run that works and one that does not, and what each difference does. Pure.
+"""Differences between a run that works and one that does not, and the effect of each. Pure.
 
 A difference is explained by what happens on the failing side alone: a rule that fires, a known defect, an origin of a
 mechanism that produces the symptom, or a default that changed between the releases.
@@ -229,7 +229,7 @@ def _batch_numbers(good: Evidence, bad: Evidence) -> Iterator[Difference]:
 
 
 def _options(good: RunConfig, bad: RunConfig) -> Iterator[Difference]:
-    """Options that are no canonical setting and are written differently."""
+    """Options that are not canonical setting and are written differently."""
     before, after = _written(good), _written(bad)
     for key in dict.fromkeys((*before, *after)):
         first, second = before.get(key), after.get(key)

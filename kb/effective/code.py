@@ -1,4 +1,4 @@
-"""What the configuration classes of a release make of the values that they are given, by their source."""
+"""How a release's configuration classes transform the given values, according to their source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the trainer makes of a library's file beside its options: it fills ``auto`` and refuses what differs."""
+"""How the trainer merges a library's config file with its options: it fills ``auto`` and refuses what differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decides a run, as rows: an option, its value, and where that comes from."""
+"""The effective settings of a run as rows: an option, its value, and where that comes from."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Effective:
     """The options of a run: those written first, then what follows from others, then defaults.
 
     ``releases`` are those whose defaults are stated; none if nothing was read of the run's release. ``owners`` are the
-    classes or commands that the options belong to. ``partial``: the configuration is cut, so defaults are no answer.
+    classes or commands that the options belong to. ``partial``: the configuration is cut, so defaults are not answer.
     """
 
     framework: str = ""

@@ -1,4 +1,4 @@
-"""What a user wrote, by the option that it sets: the last one counts, unless something takes it away."""
+"""Settings as the user wrote them, by option: the last one counts, unless something takes it away."""
 
 from __future__ import annotations
 

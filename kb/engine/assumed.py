@@ -1,4 +1,4 @@
-"""What a run would be with the defaults of the last release that was read, where those of its own are not known.
+"""A run with the defaults of the newest release read, where its own release is not known.
 
 Nothing is ever stated by it: it tells which open questions are worth asking.
 """

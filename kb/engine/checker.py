@@ -170,7 +170,7 @@ def _condition(rule: Rule, condition: Expression, facts: Facts) -> Outcome:
     value = condition.holds(facts)
     if value is False:
         return CLEAR
-    # The reasons take most of the time, and nobody hears those of what is not reported.
+    # The reasons take most of the time, and no one hears those of what is not reported.
     if value is UNKNOWN and (_is_idle(rule, facts) or not condition.reads_user_text(facts)):
         return NOT_SHOWN
     return condition.explain(facts)

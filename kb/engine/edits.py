@@ -84,7 +84,7 @@ def render(origin: Origin, key: str, raw: str | None, like: Option | None = None
         return None if "." in key else f'"{key}": {value}'
     if origin is Origin.PYTHON:
         value = "True" if raw is None else raw
-        positional = like is not None and like.span == like.value_span  # a call's first argument is no dict entry
+        positional = like is not None and like.span == like.value_span  # a call's first argument is not a dict entry
         entry = like is not None and like.span.text[:1] in "'\"" and not positional
         call, _, inner = key.partition(".")
         written = f'"{call}": ' if entry else f"{call}="

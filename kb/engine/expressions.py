@@ -299,7 +299,7 @@ class _Compiler:
         if node.id not in self.words.names:
             near = closest(node.id, sorted(self.words.names), partial=True)
             hint = f" (did you mean {near}?)" if near else ""
-            raise self.refuse(node, f"{node.id!r} is no canonical setting and no fact{hint}")
+            raise self.refuse(node, f"{node.id!r} is neither a canonical setting nor a fact{hint}")
         return _fact_node(node.id, ("name", node.id))
 
     def _literal(self, node: ast.Constant) -> Scalar:

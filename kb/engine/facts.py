@@ -240,7 +240,7 @@ class Facts:
     # --- versions -----------------------------------------------------------------------------------------------------
 
     def version(self, package: str, spec: str) -> Fact:
-        """Whether the version of a package lies in a range. Raises ValueError for text that is no range."""
+        """Whether the version of a package lies in a range. Raises ValueError for text that is not a range."""
         found = self.evidence.versions.get(package)
         if found is None:
             return _unknown(f"version of {package} is not given", f"version:{package}")

@@ -46,7 +46,7 @@ def fixes(specs: Iterable[FixSpec], facts: Facts, values: Mapping[str, str] | No
 
 
 def _in_turn(offers: Sequence[tuple[FixSpec, Fix]], needed: Sequence[tuple[FixSpec, Fix]]) -> Iterator[Fix]:
-    """What is needed; the first is no alternative, and what follows an alternative that is left out is one."""
+    """What is needed; the first is not an alternative, and what follows an alternative that is left out is one."""
     first, alternative = True, False
     for offer in offers:
         alternative = alternative or offer[1].alternative

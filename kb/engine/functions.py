@@ -38,21 +38,23 @@ class FactCall:
 
 
 def _setting(text: str, words: Vocabulary) -> str | None:
-    return None if text in words.settings else f"{text!r} is no canonical setting"
+    return None if text in words.settings else f"{text!r} is not a canonical setting"
 
 
 def _signal(text: str, words: Vocabulary) -> str | None:
     if not words.signals or text in words.signals:
         return None
-    return f"{text!r} is no signal kind; there are {', '.join(sorted(words.signals))}"
+    return f"{text!r} is not a kind of signal; choose from {', '.join(sorted(words.signals))}"
 
 
 def _concept(text: str, words: Vocabulary) -> str | None:
-    return f"{text!r} is no concept of the glossary" if words.concepts and text not in words.concepts else None
+    return f"{text!r} is not in the glossary" if words.concepts and text not in words.concepts else None
 
 
 def _package(text: str, words: Vocabulary) -> str | None:
-    return None if _PACKAGE.fullmatch(text) else f"{text!r} is no normalised package name (like 'flash-attn')"
+    return (
+        None if _PACKAGE.fullmatch(text) else f"{text!r} is not a normalised package name; write it like 'flash-attn'"
+    )
 
 
 def _range(text: str, words: Vocabulary) -> str | None:
@@ -70,23 +72,23 @@ def _word(text: str, words: Vocabulary) -> str | None:
 def _line(text: str, words: Vocabulary) -> str | None:
     if len(literal_of(text)) >= LEAST_LITERAL:
         return None
-    return f"{text!r} needs {LEAST_LITERAL} characters in a row that are no wildcards"
+    return f"{text!r} needs {LEAST_LITERAL} characters in a row without a wildcard"
 
 
 def _number(text: str, words: Vocabulary) -> str | None:
-    return None if text.replace(".", "", 1).isdigit() else f"{text} is no number"
+    return None if text.replace(".", "", 1).isdigit() else f"{text} is not a number"
 
 
 def _place(text: str, words: Vocabulary) -> str | None:
-    return None if text in PLACES else f"{text!r} is no place; there are {', '.join(PLACES)}"
+    return None if text in PLACES else f"{text!r} is not a place; choose from {', '.join(PLACES)}"
 
 
 def _flaw(text: str, words: Vocabulary) -> str | None:
-    return None if not words.flaws or text in words.flaws else f"{text!r} is no check of training code"
+    return None if not words.flaws or text in words.flaws else f"{text!r} is not a check of training code"
 
 
 def _hang(text: str, words: Vocabulary) -> str | None:
-    return None if text in tuple(Kind) else f"{text!r} is no kind; there are {', '.join(Kind)}"
+    return None if text in tuple(Kind) else f"{text!r} is not a kind; choose from {', '.join(Kind)}"
 
 
 _METRICS = ("metric", "metric_first", "metric_max", "metric_min", "metric_abs_max", "has_metric")

@@ -159,7 +159,7 @@ def _logs(evidence: Evidence) -> frozenset[str | None]:
 def safe_edits(report: Report, name: str | None) -> tuple[Edit, ...]:
     """The edits of one source that may be applied unread: of fired findings' safe fixes, each whole or not at all.
 
-    A fix that meets an earlier one is left out: applying and checking again offers it anew.
+    A fix that meets an earlier one is left out: applying and checking again offers it again.
     """
     fixes = [fix for finding in report.fired for fix in finding.fixes if fix.safety is Safety.SAFE]
     return tuple(edit for edit in _compatible(fixes) if edit.span.attachment == name)

@@ -33,7 +33,7 @@ class Template:
 def compile_template(text: Text, words: Vocabulary, own: bool = False) -> Template:
     """Compile both languages. ``own``: the rule is a module, whose own placeholder names are only known when it runs.
 
-    Raises `InvalidPage` for a placeholder that is no expression.
+    Raises `InvalidPage` for a placeholder that is not an expression.
     """
     return Template(text, _pieces(text.en, words, own), _pieces(text.zh, words, own))
 

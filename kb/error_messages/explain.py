@@ -1,4 +1,4 @@
-"""What the error messages and warnings in the evidence say: which code printed them, and under which condition."""
+"""Explains error messages and warnings in the evidence: which code printed them, and under which condition."""
 
 from __future__ import annotations
 

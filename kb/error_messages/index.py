@@ -181,8 +181,8 @@ class _Text:
 
 
 def _raw_length(raw: str, count: int, *, end: bool) -> int:
-    """How much of a word its first ``count`` characters take that are no backticks; at the ``end`` of a message with
-    the backticks behind them. The blank behind a word, where a message that was cut off may end, is no part of it."""
+    """How much of a word its first ``count`` characters take that are not backticks; at the ``end`` of a message with
+    the backticks behind them. The blank behind a word, where a message that was cut off may end, is not part of it."""
     at = 0
     while at < len(raw) and (count or (end and raw[at] == "`")):
         count -= raw[at] != "`"

@@ -13,7 +13,7 @@ from trainmedic.kb.error_messages.template import split
 from trainmedic.kb.versions import version_key
 
 LOGGED = ("warning", "error", "print")
-"""Kinds that are printed or logged; all others end the run unless somebody catches them."""
+"""Kinds that are printed or logged; all others end the run unless someone catches them."""
 _PLACE = ("file", "line", "function", "condition")
 BETWEEN = "\f"
 _SAME = 0

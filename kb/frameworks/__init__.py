@@ -1,4 +1,4 @@
-"""What each training framework accepts, by version, and what it means in common words.
+"""Options of each training framework by version, mapped to canonical settings.
 
 Nothing here reads the user's text; it explains options that were already read. `README.md` describes the data:
 a folder for each framework. Tables are read on first use and kept.

@@ -380,7 +380,7 @@ def infer_versions(framework: str, written: Iterable[str]) -> tuple[str | None, 
     """(lowest, highest, reason): the releases in which all these options exist; (None, None, "") where nothing follows.
 
     Options that the catalogue does not know are left out, and so are inherited ones: they come from transformers,
-    whatever releases declared them anew. Where no release has them all, the answer says so and bounds nothing.
+    whatever releases declared them again. Where no release has them all, the answer says so and bounds nothing.
     """
     catalog = table(framework)
     if catalog is None or profiles()[framework].lenient:

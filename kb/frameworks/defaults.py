@@ -1,4 +1,4 @@
-"""What a framework does where nothing is written, by release. A default is given only where it is certain."""
+"""Defaults of a framework by release. A default is given only where it is certain."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def was_read(framework: str, releases: Sequence[str]) -> bool:
 
 
 def fitting(framework: str, releases: tuple[str, ...], options: Sequence[Option]) -> tuple[str, ...]:
-    """Those of ``releases`` that know the algorithm asked for: ``stage: kto`` is no choice before LLaMA-Factory 0.8.
+    """Those of ``releases`` that know the algorithm asked for: ``stage: kto`` is not a choice before LLaMA-Factory 0.8.
 
     All of them where none does (the value is misspelt, not the release wrong).
     """

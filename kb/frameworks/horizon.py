@@ -20,7 +20,7 @@ from trainmedic.kb.versions import bare, version_key
 
 
 class Kind(StrEnum):
-    """What is known of a release."""
+    """Known facts about a release."""
 
     OPTIONS = "options"
     DEFECTS = "defects"

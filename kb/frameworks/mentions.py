@@ -20,7 +20,7 @@ NAMES_OF_FRAMEWORKS, NAMES_OF_BACKENDS = (
     for backend in (False, True)
 )
 NAMES_OF_ALGORITHMS = tuple(ALGORITHMS["mentions"].items())
-# Only prose may leave the size out: in a path it may be somebody's second run.
+# Only prose may leave the size out: in a path it may be someone's second run.
 GEMMA2 = regex(r"(?<![A-Za-z0-9_/.\-])gemma[- ]?2(?![A-Za-z0-9_/.\-])", re.IGNORECASE)
 _EDGE = r"(?<![A-Za-z0-9_/.\-])(?:{})(?![A-Za-z0-9_/\-])"
 _LONG = 25  # lines; a shorter text is all the user's own

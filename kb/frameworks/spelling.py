@@ -123,7 +123,7 @@ def _usable(
     if version is None and info.last is not None:
         return None
     if mine and info.framework == framework and not set(mine) & set(info.owners):
-        # a class that does not declare it anew has it from TrainingArguments
+        # a class that does not declare it again has it from TrainingArguments
         return info if framework in INHERITS and catalogue.exists("transformers", key.key, None) else None
     return info
 

@@ -9,7 +9,7 @@ from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.negation import SETUP
 
 NOT_SETUP = frozenset({"symptom", "metric", "error", "framework", "model", "concept"})
-"""Kinds of concepts whose negation is no fact about the set-up ("loss does not go down", "no error")."""
+"""Kinds of concepts whose negation is not a fact about the set-up ("loss does not go down", "no error")."""
 
 
 def negated_concepts(question: str, glossary: Glossary) -> frozenset[str]:

@@ -175,7 +175,9 @@ def _concepts(path: Path) -> dict[str, Concept]:
     for item in node.value:
         concept = _concept(item, path.name)
         if concept.id in concepts:
-            raise InvalidPage(f"{path.name}:{item.start_mark.line + 1}: id {concept.id!r} stands twice")
+            raise InvalidPage(
+                f"{path.name}:{item.start_mark.line + 1}: id {concept.id!r} is used twice; give one another id"
+            )
         concepts[concept.id] = concept
     return concepts
 

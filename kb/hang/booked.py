@@ -11,7 +11,7 @@ from trainmedic.kb.hang.model import ALL, MOST_ASKED, MOST_SHOWN, Call, Dumps, K
 from trainmedic.kb.model.place import Span
 
 NEAR = 8
-"""Collectives that ranks of one group are apart at most; what lies further apart are groups that nobody named."""
+"""Collectives that ranks of one group are apart at most; what lies further apart are groups that no one named."""
 _WORST_FIRST = (Kind.GONE, Kind.MISMATCH, Kind.LATE, Kind.TRANSPORT, Kind.UNDECIDED)
 
 
@@ -61,7 +61,7 @@ def _in_group(group: str, dumps: Dumps) -> Verdict | None:
     if gone or missing:
         return _ledger_verdict(Kind.GONE if gone else Kind.LATE, by_number(gone or missing), at, reached)
     differing = _unlike(stuck, number)
-    if 2 * len(differing) == len(stuck):  # nobody is more usual than the others
+    if 2 * len(differing) == len(stuck):  # no one is more usual than the others
         differing = stuck
     if differing:
         return _ledger_verdict(Kind.MISMATCH, by_number(differing), {**at, **differing}, reached)

@@ -1,4 +1,4 @@
-"""What the user's own source says about a line: the conditions it stands under, and the loops around it."""
+"""Context of a line in the user's own source: the conditions it stands under, and the loops around it."""
 
 from __future__ import annotations
 

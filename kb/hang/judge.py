@@ -194,7 +194,7 @@ _LIBRARY = ("/site-packages/", "/dist-packages/", "/lib/python", "<frozen", "/to
 
 
 def _deepest(place: Place) -> Frame:
-    """The deepest call of the user's or a framework's code; of the library code below it nobody learns a cause."""
+    """The deepest call of the user's or a framework's code; of the library code below it no one learns a cause."""
     own = [frame for frame in place.path if not any(part in "/" + frame.file for part in _LIBRARY)]
     return own[-1] if own else place.path[-1]
 
@@ -272,7 +272,7 @@ def _mechanism(
 
 
 def _lost(dumps: Dumps, places: Mapping[str, _Stand]) -> Verdict | None:
-    """A rank that is gone while others still wait; without anybody who waits it is no hang."""
+    """A rank that is gone while others still wait; without anyone who waits it is not a hang."""
     gone = {each.who: each for each in dumps.gone}
     waiting = [who for who, stand in places.items() if stand.place.waits and who not in gone]
     waiting += [call.who for call in dumps.calls if not call.done and call.who not in gone]

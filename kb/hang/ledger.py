@@ -24,7 +24,7 @@ MOST = 20_000
 DEFAULT = "0"
 """The group of all ranks."""
 SIZES_MAY_DIFFER = ("alltoall", "all_to_all", "send", "recv", "gather", "scatter", "object", "coalesced")
-"""Operations whose input may be of another size on each rank, but for those that end in ``_base``."""
+"""Operations whose input may be of another size on each rank, except for those that end in ``_base``."""
 _CAUGHT = regex(
     r"\[Rank (?P<rank>[0-9]{1,5})\][^\n]{0,20}Watchdog caught collective operation timeout:\s{1,3}Work\w{1,20}"
     r"\(SeqNum=(?P<number>[0-9]{1,12}), OpTy\s?pe=(?P<op>\w{1,40})"
@@ -51,7 +51,7 @@ _FAILED = regex(
     r"rank\s{0,10}: (?P<rank>[0-9]{1,5}) \(local_rank: [0-9]{1,5}\)\s{1,20}"
     r"exitcode\s{0,10}: (?P<code>-(?!6\b|15\b)[0-9]{1,3})"
 )
-"""An exit by a signal, but for those by which the watchdog and the launcher end the ranks that waited."""
+"""An exit by a signal, except for those by which the watchdog and the launcher end the ranks that waited."""
 
 
 def read(source: Source) -> Iterator[Call | Reach | Gone | tuple[str, frozenset[str]]]:

@@ -1,4 +1,4 @@
-"""What hang evidence says: call stacks, collectives by group and number, ranks that are gone, and the verdict."""
+"""Evidence of hangs: call stacks, collectives by group and number, ranks that are gone, and the verdict."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ MOST_COLUMNS = 4
 
 
 def table(dumps: Dumps) -> str:
-    """Fixed-width text. A cell is a collective with ``done`` or ``waits``, or ``not reached``; empty if nobody
+    """Fixed-width text. A cell is a collective with ``done`` or ``waits``, or ``not reached``; empty if no one
     says. Nothing for a single rank."""
     calls = {(call.who, call.group, call.number): call for call in dumps.calls}
     reached = {(reach.who, reach.group): reach for reach in dumps.reaches if reach.who}

@@ -1,4 +1,4 @@
-"""What a stack is doing, told by the files and functions that are innermost in it."""
+"""The activity of a stack, judged by the files and functions that are innermost in it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What fills an accelerator: predicted from the configuration, read from messages and dumps, compared."""
+"""Memory of an accelerator: predicted from the configuration, read from messages and dumps, compared."""

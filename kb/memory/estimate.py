@@ -1,4 +1,4 @@
-"""What a training step keeps on one accelerator, term by term, in bytes.
+"""Memory of a training step on one accelerator, term by term, in bytes.
 
 A term is a range with the value that is likeliest, because parts of a run are not in its configuration: how long the
 rows are, what a kernel saves for the backward pass. The peak is what stays (weights, gradients, optimizer, engine) and
@@ -6,7 +6,7 @@ the larger of what the backward pass and what the optimizer step need besides.
 
 - Mixed precision with Adam: 16 bytes for each trained parameter, 8 if the weights themselves are bfloat16; ZeRO divides
   optimizer states (1), gradients (2) and weights (3) by the ranks (arXiv 1910.02054, table 1).
-- Activations of a layer (arXiv 2205.05198, section 4.1, counted anew for RMSNorm, gated MLP and grouped heads);
+- Activations of a layer (arXiv 2205.05198, section 4.1, counted again for RMSNorm, gated MLP and grouped heads);
   checkpointing keeps the input of each layer and one layer that is being recomputed.
 - Logits: bfloat16, their float32 copy, its log-softmax and the gradients of both, 16 bytes for each token and word.
 - The multi-tensor Adam makes a temporary of the size of one state.

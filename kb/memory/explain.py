@@ -1,4 +1,4 @@
-"""What was seen of a card's memory, held against what the configuration predicts."""
+"""Observed GPU memory compared with the prediction from the configuration."""
 
 from __future__ import annotations
 

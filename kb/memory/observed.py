@@ -1,4 +1,4 @@
-"""What was seen of an accelerator's memory: messages of a failed allocation, nvidia-smi, memory snapshots."""
+"""Observations of an accelerator's memory: messages of a failed allocation, nvidia-smi, memory snapshots."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def is_on(facts: Facts, name: str) -> bool:
 
 
 def habits(facts: Facts) -> MemoryHabits:
-    """What decides the memory of runs of this framework and is no option."""
+    """What decides the memory of runs of this framework and is not an option."""
     profile = profiles().get(facts.run.framework.value) if facts.run.framework is not None else None
     return profile.memory if profile is not None else MemoryHabits()
 

@@ -1,4 +1,4 @@
-"""What two environments differ in, and what to change in one."""
+"""Differences between two environments, and the changes to make in one."""
 
 from __future__ import annotations
 

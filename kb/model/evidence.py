@@ -1,4 +1,4 @@
-"""What a paste proves: the runs, log rows, signals, versions, and the receipt of what was read."""
+"""Evidence from a paste: the runs, log rows, signals, versions, and the receipt of what was read."""
 
 from __future__ import annotations
 

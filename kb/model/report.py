@@ -1,4 +1,4 @@
-"""What the rules found. Complete without any model, and never changed by one."""
+"""Findings of the rules. Complete without any model, and never changed by one."""
 
 from __future__ import annotations
 

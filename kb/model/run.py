@@ -1,4 +1,4 @@
-"""What was configured: options as written, settings in canonical terms, versions, and the run they describe."""
+"""The configuration: options as written, settings in canonical terms, versions, and the run they describe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a cause, but for its checks → `kb.model.case.Case`. See kb/causes/README.md."""
+"""The page of a cause, except for its checks → `kb.model.case.Case`. See kb/causes/README.md."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OPTIONAL = (
 )
 STATUSES = ("published", "draft")
 READERS = ("author", "second reader")
-"""Who compared a page with its sources; the second reader is somebody who did not write it."""
+"""Who compared a page with its sources; the second reader is someone who did not write it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

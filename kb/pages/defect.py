@@ -258,7 +258,7 @@ def _symptoms(field: Field) -> Mapping[str, tuple[str, ...]]:
 def _message(fields: Fields) -> str:
     text = fields.text("message")
     if text and len(literal_of(text)) < LEAST_LITERAL:
-        raise fields["message"].error(f"{text!r} needs {LEAST_LITERAL} characters in a row that are no wildcards")
+        raise fields["message"].error(f"{text!r} needs {LEAST_LITERAL} characters in a row without a wildcard")
     return text
 
 

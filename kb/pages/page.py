@@ -1,4 +1,4 @@
-"""What all pages share: front matter with positions, discovery, and one kind of error.
+"""Parts shared by all pages: front matter with positions, discovery, and one kind of error.
 
 A `Kind` is what is read of the pages in a folder under `kb`: the cases of `kb/causes`, their checks, the mechanisms.
 Scalars are read as the text on the page (YAML would turn ``no`` into False and a date into an object); a field that

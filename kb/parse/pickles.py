@@ -1,4 +1,4 @@
-"""What a pickle holds, without unpickling.
+"""Read a pickle's content without unpickling.
 
 The opcodes are read one by one and only build dictionaries, lists, tuples, text, numbers, truth values and None. No
 object of the file ever comes to life: what names, imports or calls anything ends the reading, or, where objects are
@@ -21,7 +21,7 @@ _STOP = ord(".")
 
 
 class PickleRefusedError(Exception):
-    """The bytes are no pickle of plain values; the text says what is wrong."""
+    """The bytes are not pickle of plain values; the text says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class _Reader:
             return
         keys = items[::2]
         if not all(isinstance(key, (str, int)) for key in keys):
-            raise PickleRefusedError("it has keys that are no text")
+            raise PickleRefusedError("it has keys that are not text")
         dict.update(self.stack[-1], zip(keys, items[1::2], strict=True))
 
     def line(self) -> str:

@@ -234,7 +234,7 @@ def _prose(piece: Piece) -> Iterator[_Facts]:
     written = piece.source is not None and (piece.source.lower().endswith(_WRITTEN) or "." not in piece.source)
     facts: ProseFacts = _lazy("said.prose").read(piece)
     if piece.source is not None and not written:
-        facts = replace(facts, settings=())  # what a log or a script prints between its lines, nobody says
+        facts = replace(facts, settings=())  # what a log or a script prints between its lines, no one says
     yield _Facts(prose=(facts,), said=tuple(_lines(piece)) if written else ())
     options = fragments.read(piece)
     for code in fragments.inline_calls(piece):
@@ -358,7 +358,7 @@ def _receipt(loaded: Loaded, kinds: Counter[str]) -> InputReceipt:
 def _versions(found: _Facts, known_good: Mapping[str, VersionFact]) -> dict[str, VersionFact]:
     """Listings before prose before comments, exact before a range; among equals the first one read.
 
-    A pin in a sentence that says that this version worked (``x==0.6 is fine``) is no listing.
+    A pin in a sentence that says that this version worked (``x==0.6 is fine``) is not a listing.
     """
     facts: dict[str, VersionFact] = {}
     said: Iterable[VersionFact] = (fact for one in found.prose for fact in one.versions)

@@ -1,4 +1,4 @@
-"""What the files in a run's folder are for, which of them tell about its newest run, and what wrapped ones say as text.
+"""The role of each file in a run's folder, which of them tell about its newest run, and what wrapped ones say as text.
 Pure: `ui.doctor` lists and reads them."""
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _numbered(path: str) -> tuple[list[int], str]:
 
 
 def shown_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables that training reads and that are no secrets."""
+    """The variables that training reads and that are not secrets."""
     table = load_table(_TABLE)["environment"]
     return {
         name: value

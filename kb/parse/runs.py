@@ -329,7 +329,7 @@ def _config(
     index: int = 0,
     checkpoints: Sequence[Unit] = (),
 ) -> RunConfig:
-    """One run. The model's config.json counts, but its entries are no options of the run: no fix may edit it."""
+    """One run. The model's config.json counts, but its entries are not options of the run: no fix may edit it."""
     regions = (*regions, *(unit.region for unit in checkpoints))
     stated = tuple(option for unit in checkpoints for option in unit.region.options)
     words = words if index == 0 else Words()

@@ -84,7 +84,7 @@ def file_release(name: str) -> tuple[str, str, bool]:
             package, version = parse_sdist_filename(name)
     except (InvalidWheelFilename, InvalidSdistFilename):
         raise InvalidRequest(
-            f"{name!r} is no wheel or sdist", hint="name-1.0.tar.gz, name-1.0-py3-none-any.whl"
+            f"{name!r} is not a wheel or sdist", hint="name-1.0.tar.gz, name-1.0-py3-none-any.whl"
         ) from None
     return package, str(version), name.endswith(".whl")
 
@@ -116,7 +116,7 @@ def _zip(path: Path) -> ZipFile:
     while at >= 0:
         directory = int.from_bytes(tail[at + 12 : at + 16], "little")
         if directory > _LARGEST_DIRECTORY or tail[max(0, at - 20) :].startswith(b"PK\x06\x07"):
-            raise SourceError("the archive has a directory that is huge", hint=UNSAFE)
+            raise SourceError("the directory of the archive is huge", hint=UNSAFE)
         at = tail.find(b"PK\x05\x06", at + 1)
     return ZipFile(path)
 
@@ -151,11 +151,11 @@ def _zip_bytes(archive: ZipFile, info: ZipInfo, most: int) -> bytes:
     if info.flag_bits & 0x1:
         raise SourceError(f"{info.filename} is encrypted", hint=UNSAFE)
     if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-        raise SourceError(f"{info.filename} is compressed in a way that no wheel is", hint=UNSAFE)
+        raise SourceError(f"{info.filename} is compressed with a method that wheels do not use", hint=UNSAFE)
     with archive.open(info) as stream:
         content = stream.read(most + 1)
     if len(content) > most or len(content) != info.file_size:
-        raise SourceError(f"{info.filename} is larger than it says", hint=UNSAFE)
+        raise SourceError(f"{info.filename} is larger than its header says", hint=UNSAFE)
     return content
 
 
@@ -218,7 +218,7 @@ class _Bounded(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         if not 0 <= size <= 2 * _LARGEST_HEADER:
-            raise SourceError("a header of the archive says that it is huge", hint=UNSAFE)
+            raise SourceError("a header of the archive claims a huge size", hint=UNSAFE)
         self._check(self._stream.tell() + size)
         return self._stream.read(size)
 

@@ -66,7 +66,7 @@ def import_bundle(store: Store, source: Path) -> int:
     except TrainmedicError:
         raise
     except damaged as error:
-        raise SourceError(f"{source} is no bundle, or damaged ({error})", hint=_AGAIN) from error
+        raise SourceError(f"{source} is not a bundle, or is damaged ({error})", hint=_AGAIN) from error
     return len(names)
 
 
@@ -76,7 +76,7 @@ def _import(store: Store, archive: ZipFile, name: str) -> None:
     _check_texts(pack, chunks)
     for chunk, content in chunks.items():
         if hashlib.sha256(content).hexdigest()[:32] != chunk:
-            raise ValueError(f"{chunk} has another content")
+            raise ValueError(f"{chunk} has different content")
         write_whole(store.chunk(pack.package, chunk), content)
     store.write(pack)
 
@@ -98,7 +98,7 @@ def _checked(pack: Pack) -> Pack:
     if not all(type(number) is int and 0 <= number <= MOST_BYTES for number in numbers):
         raise ValueError("a place is out of bounds")
     if not all(map(_DIGEST.fullmatch, (*pack.places, *pack.chunks, *pack.files.values()))):
-        raise ValueError("a digest is none")
+        raise ValueError("a digest is malformed")
     size = sum(pack.places[digest].size for digest in pack.files.values())
     if size > MOST_BYTES or len(pack.files) > MOST_FILES or tree_digest(pack.files) != pack.digest:
         raise ValueError("a list is too long, or not of its files")
@@ -122,7 +122,7 @@ def _check_texts(pack: Pack, chunks: Mapping[str, bytes]) -> None:
             if read > 4 * MOST_BYTES:
                 raise ValueError("its blocks are too large")
         if hashlib.sha256(content[place.start : place.start + place.size]).hexdigest() != digest:
-            raise ValueError("a text is not the one that its list states")
+            raise ValueError("a text does not match its list")
 
 
 def _in_chunk(item: tuple[str, Place]) -> Place:

@@ -1,4 +1,4 @@
-"""What changed between two releases of a package: options, messages, functions."""
+"""Changes between two releases of a package: options, messages, functions."""
 
 from __future__ import annotations
 

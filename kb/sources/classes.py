@@ -52,7 +52,7 @@ class Program:
 def options_of(name: str, tree: SourceTree, *others: SourceTree) -> dict[str, Option]:
     """The fields of a class as it accepts them, those of its bases in ``others`` included. Raises `NotFound`.
 
-    What a class declares anew replaces what it inherits, and keeps its place.
+    What a class declares again replaces what it inherits, and keeps its place.
     """
     lookup = Lookup((tree, *others))
     lineage = lookup.lineage(*lookup.named(name, tree))

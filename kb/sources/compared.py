@@ -1,4 +1,4 @@
-"""What changed in the code between the releases of a set-up that works and those of one that fails, where it matters:
+"""Code changes between the releases of a working and a failing set-up, where they matter:
 on the path of the traceback, and where the options in use are read or checked."""
 
 from __future__ import annotations

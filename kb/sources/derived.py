@@ -1,4 +1,4 @@
-"""What is derived from the releases at hand: worked out once, and kept beside their packs.
+"""Data derived from the releases at hand: computed once, and cached beside their packs.
 
 A file is named after the tree that it was derived from and the code that derived it, so it is never out of date.
 """

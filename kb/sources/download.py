@@ -136,7 +136,9 @@ class _Redirects(HTTPRedirectHandler):
     ) -> Request | None:
         old, new = urlsplit(req.full_url), _checked(urljoin(req.full_url, newurl))
         if old.scheme == "https" and new.scheme != "https":
-            raise SourceError(f"{old.hostname} redirects to {new.scheme}, which anybody can change", hint=_HTTPS)
+            raise SourceError(
+                f"{old.hostname} redirects to {new.scheme}, which is not protected against tampering", hint=_HTTPS
+            )
         found = super().redirect_request(req, fp, code, msg, headers, newurl)
         if found is not None and _site(old) != _site(new):
             found.remove_header("Authorization")
@@ -147,10 +149,12 @@ _HTTPS = "packages are fetched over https only, or from a file"
 
 
 def _checked(url: str) -> SplitResult:
-    """Raises `SourceError` unless nobody on the way can change what comes."""
+    """Raises `SourceError` unless no one on the way can change what comes."""
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and _is_here(parts.hostname or "")):
-        raise SourceError(f"{parts.hostname or 'the index'} is asked by {parts.scheme or 'no scheme'}", hint=_HTTPS)
+        raise SourceError(
+            f"{parts.hostname or 'the index'} would be asked over {parts.scheme or 'no scheme'}", hint=_HTTPS
+        )
     return parts
 
 

@@ -1,4 +1,4 @@
-"""What a framework's own source says of its options: docstrings, ``help=``, comments of YAML files; first sentences."""
+"""Help texts of options in a framework's source: docstrings, ``help=``, comments of YAML files; first sentences."""
 
 from __future__ import annotations
 

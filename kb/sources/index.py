@@ -137,7 +137,7 @@ class Index:
 
 
 def _files_of(package: str, base: str, links: Iterable[Mapping[str, Any]]) -> Iterator[File]:
-    """The archives of a package among links; what is neither wheel nor sdist is no release of source."""
+    """The archives of a package among links; what is neither wheel nor sdist is not a release of source."""
     for link in links:
         try:
             name = str(link["filename"])
@@ -164,7 +164,7 @@ def _json_links(content: bytes) -> list[dict[str, Any]]:
         files = json.loads(content)["files"]
         return [file for file in files if isinstance(file, dict)]
     except (ValueError, KeyError, TypeError) as error:
-        raise SourceError("the index answered something that is no list of files", hint="check index-url") from error
+        raise SourceError("the index did not answer with a list of files", hint="check index-url") from error
 
 
 class _Links(HTMLParser):

@@ -1,4 +1,4 @@
-"""What the code of a configuration class makes of its fields when one is made, followed without running anything.
+"""Field values after a configuration class is initialised, traced without running anything.
 
 ``__post_init__`` is read statement by statement over known values. Where a condition or a value needs more than these
 (hardware, the environment, other code) both ways are followed, and a field on which they differ is not known.

@@ -193,7 +193,7 @@ def _mapped(mapping: Mapping[str, Path]) -> dict[str, tuple[str, str]]:
 
 
 def _changing(files: Iterable[tuple[str, str]]) -> dict[str, tuple[str, str]]:
-    """Files whose digests nobody keeps."""
+    """Files whose digests no one keeps."""
     return {path: (file, "") for path, file, _ in _bounded(files)}
 
 

@@ -1,4 +1,4 @@
-"""What may be looked up in the source at hand: bounded, and each result with its package, version, file and lines.
+"""Look-ups in the source at hand: bounded, and each result with its package, version, file and lines.
 
 Whoever asks may be a stranger, so that of what is installed only packages that train models are read.
 """
@@ -34,7 +34,7 @@ MOST_LISTED = 25
 SEARCH_S = 3.0
 """The longest that a search looks at files; it ends with what it found."""
 AT_ONCE = 2
-"""Searches: one that must be killed holds up nobody else's."""
+"""Searches: one that must be killed holds up no one else's."""
 KILLED_S = 6.0
 """The longest that a search takes at all: one line may hold an expression for ever, and its process is killed."""
 
@@ -266,10 +266,10 @@ def _range(lines: str) -> tuple[int, int] | None:
         return None
     first, dash, last = (part.strip() for part in lines.partition("-"))
     if not first.isdecimal() or (dash and not last.isdecimal()) or len(first + last) > 14:
-        raise InvalidRequest("lines: such as 800-840")
+        raise InvalidRequest("lines: give a range such as 800-840")
     start, end = int(first), int(last) if dash else int(first)
     if not 1 <= start <= end:
-        raise InvalidRequest("lines: such as 800-840")
+        raise InvalidRequest("lines: give a range such as 800-840")
     return start, end
 
 

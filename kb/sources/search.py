@@ -163,16 +163,16 @@ def _lines(tree: SourceTree, path: str, first: int, text: str, name: str = "") -
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Raises `InvalidRequest` for what is no pattern, or may take for ever."""
+    """Raises `InvalidRequest` for what is not a pattern, or may take for ever."""
     if len(pattern) > _LONGEST_PATTERN:
         raise InvalidRequest(f"the pattern is longer than {_LONGEST_PATTERN} characters", hint="search for less")
     if _repeats_a_choice(pattern) or len(_WILDCARD.findall(pattern)) > _MOST_WILDCARDS:
         hint = f"no repetition or | in a repeated group, and at most {_MOST_WILDCARDS} times .*"
-        raise InvalidRequest("the pattern may take for ever", hint=hint)
+        raise InvalidRequest("the pattern may never finish", hint=hint)
     try:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise InvalidRequest(f"{pattern!r:.80} is no regular expression ({error})") from error
+        raise InvalidRequest(f"{pattern!r:.80} is not a regular expression ({error})") from error
 
 
 def _needed(pattern: str) -> str:

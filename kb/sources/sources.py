@@ -156,7 +156,7 @@ class Sources:
             raise Forbidden("sources are off, so nothing is fetched", hint=f"{_ALLOW}, or import a bundle")
         if not is_published(package):
             hint = "trainmedic kb sources fetch PACKAGE==VERSION --checkout FOLDER --tag TAG"
-            raise NotFound(f"{package} is not published: what the index has under this name is another", hint=hint)
+            raise NotFound(f"{package} is not published: the index has another package under this name", hint=hint)
 
 
 def is_published(package: str) -> bool:

@@ -1,4 +1,4 @@
-"""What Python's syntax alone says of modules, without importing them: classes, constants, values.
+"""Facts about modules from their syntax alone, without importing them: classes, constants, values.
 
 Expressions are evaluated only as far as constants, names assigned to constants, arithmetic, containers and members of
 enumerations go. Everything else becomes ``{"$expr": source}``: known to be computed, not known what.

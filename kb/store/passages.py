@@ -1,4 +1,4 @@
-"""What searching needs to know of each chunk, without the texts of all of them, which take a tenth of a start."""
+"""Metadata of each chunk for searching, without loading all texts, which would take a tenth of a start."""
 
 from __future__ import annotations
 

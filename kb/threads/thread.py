@@ -1,4 +1,4 @@
-"""A resolved report of somebody else: what was seen and what resolved it, in its own words. Pure."""
+"""A resolved report of someone else: what was seen and what resolved it, in its own words. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Thread:
     """One write-up or issue thread. ``key`` identifies it within its ``source``, ``digest`` its text; ``origin`` says
     where in the source it was read.
 
-    ``resolution`` is empty and ``resolved_by`` None if nobody said what resolved it. ``versions`` maps package →
+    ``resolution`` is empty and ``resolved_by`` None if no one said what resolved it. ``versions`` maps package →
     version. ``mechanisms`` says what the curated knowledge takes its resolution for: mechanism → probability.
     """
 

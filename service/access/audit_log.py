@@ -1,4 +1,4 @@
-"""The audit log: who did what, when, and with which result. Entries hold ids and routes, never what anybody wrote."""
+"""The audit log: who did what, when, and with which result. Entries hold ids and routes, never what anyone wrote."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = Table(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """``who`` is the id of a key or user, empty for anybody; ``result`` an HTTP status or a word."""
+    """``who`` is the id of a key or user, empty for anyone; ``result`` an HTTP status or a word."""
 
     who: str
     action: str

@@ -78,7 +78,7 @@ class Gate:
             return Admission(principal)
         if needed in ("read", "ask", "admin") and (needed == "admin" or await self.access.required()):
             if needed == "admin" and not await self.access.administrators():
-                raise Refused(NotFound("no administrator was ever named", hint="set TRAINMEDIC_ADMIN_KEYS"))
+                raise Refused(NotFound("no administrator is configured", hint="set TRAINMEDIC_ADMIN_KEYS"))
             principal = await self.identified(scope)
         headers = await self.counted(scope, principal, asks=needed == "ask")
         if needed in ("read", "ask", "admin") and not principal.may(_scope(needed)) and principal is not ANYBODY:
@@ -166,7 +166,7 @@ def headers_of(error: TrainmedicError) -> dict[str, str]:
 
 
 def from_this_machine(scope: Mapping[str, Any]) -> bool:
-    """Whether the client runs on this machine, and is no proxy for another one."""
+    """Whether the client runs on this machine, and is not a proxy for another one."""
     host, _ = scope.get("client") or ("", 0)
     try:
         local = ip_address(host).is_loopback

@@ -149,7 +149,9 @@ def item_of(name: str, text: str) -> RateLimitItem:
     try:
         return parse(text)
     except ValueError as error:
-        raise InvalidSettings(f"{name}: {text!r} is no limit", hint="such as 100/minute or 2000 per hour") from error
+        raise InvalidSettings(
+            f"{name}: {text!r} is not a rate limit", hint="write it like 100/minute or 2000 per hour"
+        ) from error
 
 
 def storage_of(place: str) -> Storage:
@@ -158,7 +160,7 @@ def storage_of(place: str) -> Storage:
         storage = storage_from_string(place, wrap_exceptions=True)
         if isinstance(storage, Storage):
             return storage
-        raise InvalidSettings("rate_limit_storage: not one of the asynchronous storages")
+        raise InvalidSettings("rate_limit_storage: not an asynchronous storage; use an async+… URL")
     except InvalidSettings:
         raise
     except Exception as error:  # the libraries of the storages raise what they like

@@ -1,4 +1,4 @@
-"""Who a request comes from: a key of the settings, a stored key, or anybody."""
+"""Who a request comes from: a key of the settings, a stored key, or anyone."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SHARED = "shared:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Who a request comes from. ``id`` owns conversations; it is empty if nobody has to say who they are."""
+    """Who a request comes from. ``id`` owns conversations; it is empty if no one has to say who they are."""
 
     id: str
     name: str
@@ -65,7 +65,7 @@ ANYBODY = Principal(id="", name="", scope="ask")
 
 
 class Access:
-    """Finds out who a request comes from. Without keys in the settings or the database, everybody may ask."""
+    """Finds out who a request comes from. Without keys in the settings or the database, everyone may ask."""
 
     def __init__(
         self,

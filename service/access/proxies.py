@@ -16,7 +16,7 @@ log = logging.getLogger("trainmedic.access")
 
 
 class TrustedProxies:
-    """Believes the forwarded headers of the proxies in ``trusted`` and of nobody else."""
+    """Believes the forwarded headers of the proxies in ``trusted`` and of no one else."""
 
     def __init__(self, app: ASGIApp, *, trusted: str) -> None:
         self._app = app

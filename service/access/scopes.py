@@ -1,4 +1,4 @@
-"""What each route requires of its caller: the one table that decides who may do what.
+"""Scopes required by each route: the one table that decides who may do what.
 
 tests/service/test_access.py walks all routes and fails for one that has no entry here.
 """
@@ -60,7 +60,7 @@ def requirement(method: str, path: str) -> tuple[str, Requirement]:
     """The route's path as declared, and what it requires.
 
     A path of the API that is in no entry needs an API key, below `ADMIN_PREFIX` one of an administrator: whether it
-    exists is nobody else's business.
+    exists is no one else's business.
     """
     method = "GET" if method == "HEAD" else method
     exact = _exact().get((method, path)) or _exact().get(("*", path))

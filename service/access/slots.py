@@ -41,7 +41,7 @@ class Worker:
 
     async def run(self, call: Callable[[], T]) -> T:
         """The result of ``call``. Raises `Overloaded` past the deadline, waiting for a slot included."""
-        # In this order: who waits for a slot of its own takes no place in the line of everybody.
+        # In this order: who waits for a slot of its own takes no place in the line of everyone.
         slots = (*self._own(CLIENT.get()), self._slots)
         try:
             async with asyncio.timeout(self._timeout_s):

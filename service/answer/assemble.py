@@ -116,7 +116,7 @@ def cause_views(draft: Draft, language: str) -> tuple[CauseView, ...]:
     own = draft.judgement.hypotheses if draft.judgement is not None else ()
     views = [hypothesis_view(hypothesis, rank, draft) for rank, hypothesis in enumerate(own, start=1)]
     elected = {hypothesis.cause.case.id for hypothesis in own if hypothesis.cause is not None}
-    # A healthy run has no further causes, nor has a question that is no incident.
+    # A healthy run has no further causes, nor has a question that is not an incident.
     others = draft.diagnosis.causes if draft.judgement is None or draft.verdict in ("answered", "need_input") else ()
     left = [cause for cause in others if cause.case.id not in elected]
     most = max(len(views), draft.request.top_k)

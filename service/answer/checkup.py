@@ -1,4 +1,4 @@
-"""What was checked of a run in which nothing is wrong, with the values read. Pure."""
+"""Checks made on a run in which nothing is wrong, with the values read. Pure."""
 
 from __future__ import annotations
 

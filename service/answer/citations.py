@@ -1,4 +1,4 @@
-"""What an answer cites: markers for cases, rules and places, and pasted text made safe for Markdown. Pure."""
+"""Citations of an answer: markers for cases, rules and places, and pasted text made safe for Markdown. Pure."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def quote(span: Span, most: int = MAX_QUOTE) -> str:
 
 
 def harmless(text: str) -> str:
-    """Somebody else's text on one line, shortened, without what Markdown would take for a link, a tag or a citation."""
+    """Someone else's text on one line, shortened, without what Markdown would take for a link, a tag or a citation."""
     return _line(text.translate(_BRACKETS)).replace("*", "∗")
 
 

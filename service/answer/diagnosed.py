@@ -30,7 +30,7 @@ from trainmedic.service.ranking.judgement import Hypothesis, Judgement, Point
 MAX_POINTS = 3
 """Places quoted for one hypothesis before the fold."""
 SAME_TITLE = 70
-"""Similarity, in percent, from which two titles name one cause: a model words its own anew in each turn."""
+"""Similarity, in percent, from which two titles name one cause: a model rewords its own in each turn."""
 OWN = "model-{rank}"
 """The id of a cause that no page has."""
 
@@ -232,7 +232,7 @@ def _details(page: layout.Page, judgement: Judgement) -> Iterator[Section]:
 def harmless_text(text: str) -> str:
     """A model's prose: its own marks, links and tags become plain characters; names in backticks stay code.
 
-    What has brackets and is no citation becomes code: `labels[0]` must be the same when it is copied.
+    What has brackets and is not a citation becomes code: `labels[0]` must be the same when it is copied.
     """
     parts = plain_text(_bracketed(text).replace("`", "\ue000")).split("\ue000")
     return "".join(

@@ -229,7 +229,7 @@ class Reasons:
             if clash is not None:
                 yield self._say("clash", [clash.span], here=clash.value, there=self._joined(known))
         for name in ("rule_clear", "denied", "healthy_log"):
-            # A log without trouble is no reason against an explanation of why nothing is wrong.
+            # A log without trouble is not a reason against an explanation of why nothing is wrong.
             if features[name] and not (name == "healthy_log" and self.cause.case.kind == "artefact"):
                 yield self._say(name)
         if features["symptom_missed"]:

@@ -1,4 +1,4 @@
-"""What the error messages in the pasted text say: for the wire, and as a section of the answer. Pure."""
+"""Explanations of the error messages in the pasted text: for the wire, and as a section of the answer. Pure."""
 
 from __future__ import annotations
 

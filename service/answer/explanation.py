@@ -1,4 +1,4 @@
-"""The answer to a question that is no incident: cards of options, versions that fit, known defects. Pure.
+"""The answer to a question that is not an incident: cards of options, versions that fit, known defects. Pure.
 
 Everything said is a framework's own (catalogues, requirements, help), a page's (cited) or the glossary's.
 """

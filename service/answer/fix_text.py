@@ -1,4 +1,4 @@
-"""What of a case's fix concerns the user's run. Pure."""
+"""The parts of a case's fix that concern the user's run. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def concerning(text: str, case: Case, evidence: Evidence) -> tuple[str, str]:
 
 
 def without_diffs(text: str) -> str:
-    """A fix without its diffs, which are of somebody else's files."""
+    """A fix without its diffs, which are of someone else's files."""
     lines: list[str] = []
     fence, is_diff = "", False
     for line in text.split("\n"):

@@ -345,7 +345,7 @@ ENDING: Sequence[Slot] = (folded, others, asks, listed)
 
 
 def kind_of(draft: Draft, faults: Sequence[Finding]) -> str:
-    """The row of `LAYOUT`. ``faults`` are those of a configuration that nobody complained about."""
+    """The row of `LAYOUT`. ``faults`` are those of a configuration that no one complained about."""
     diagnosis = draft.diagnosis
     if draft.inquiry is not None:
         return "explained" if diagnosis.verdict == "explained" else "unexplained"

@@ -77,7 +77,7 @@ def dialect_of(case: Case, evidence: Evidence) -> Dialect | None:
 def in_dialect(text: str, case: Case, evidence: Evidence, language: str) -> str:
     """A fix with the options of the user's framework.
 
-    What that has under another name is called so. What it would refuse is no edit any more: it loses its line in a
+    What that has under another name is called so. What it would refuse is not an edit any more: it loses its line in a
     diff, and in a sentence it is named in words.
     """
     dialect = dialect_of(case, evidence)

@@ -1,4 +1,4 @@
-"""What is known of packages and their releases for an explanation: what fits together, and what is broken. Pure."""
+"""Facts about packages and their releases for an explanation: which fit together, and which are broken. Pure."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ def origins(belief: MechanismBelief, diagnosis: Diagnosis, context: Context, cit
 
 
 def _basis(statements: Sequence[StatementView], language: str) -> str:
-    """What speaks for a cause, as the end of its line."""
+    """Evidence for a cause, appended to its line."""
     texts = tuple(dict.fromkeys(statement.text for statement in statements))[:MAX_REASONS]
     return (
         messages("because", language, reasons=joined(texts, language)) if texts else "。" if language == "zh" else "."
@@ -208,7 +208,7 @@ def _basis(statements: Sequence[StatementView], language: str) -> str:
 
 
 def config_faults(diagnosis: Diagnosis, context: Context) -> tuple[Finding, ...]:
-    """Faults found in a configuration that nobody complained about; they are what such an answer is about."""
+    """Faults found in a configuration that no one complained about; they are what such an answer is about."""
     if diagnosis.verdict == "no_fault" or complaint(context):
         return ()
     if diagnosis.lead is not None and context.evidence.question.strip():

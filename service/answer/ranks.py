@@ -1,4 +1,4 @@
-"""What is told of the ranks of a run that hangs: where each stands, and the last words of the one to look at. Pure."""
+"""Report on the ranks of a run that hangs: where each stands, and the last words of the one to look at. Pure."""
 
 from __future__ import annotations
 

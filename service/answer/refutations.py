@@ -1,4 +1,4 @@
-"""What a case says does not help, but for what a fired rule recommends on the same evidence. Pure."""
+"""A case's refutations, except remedies that a fired rule recommends on the same evidence. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def refutations_of(case: Case, fired: Iterable[Finding]) -> tuple[Refutation, ..
 
 
 def _as_spelled(claim: str, recommended: str) -> bool:
-    """False where a claim is about one way to write a value that nobody recommends: `--vanilla_loss false`."""
+    """False where a claim is about one way to write a value that no one recommends: `--vanilla_loss false`."""
     written = [span for span in _SPAN.findall(claim) if _VALUED.search(span)]
     return not written or any(span in recommended for span in written)
 

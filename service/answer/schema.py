@@ -374,9 +374,9 @@ class MessagesView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarView:
-    """A report of somebody else that is like the question: ingested, not reviewed. ``likeness`` is from 0 to 1.
+    """A report of someone else that is like the question: ingested, not reviewed. ``likeness`` is from 0 to 1.
 
-    ``resolution`` is empty and ``resolved_by`` None if nobody said there what resolved it. ``versions`` maps package →
+    ``resolution`` is empty and ``resolved_by`` None if no one said there what resolved it. ``versions`` maps package →
     version.
     """
 

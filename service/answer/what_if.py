@@ -87,7 +87,7 @@ def _directed(
 
 
 def changes_in_words(changes: Sequence[AppliedChange], language: str, *, made: bool = False) -> str:
-    """The changes with the values before; ``made``: they are no supposition."""
+    """The changes with the values before; ``made``: they are not supposition."""
     return ("、" if language == "zh" else ", ").join(_change(change, language, made=made) for change in changes)
 
 

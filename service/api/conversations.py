@@ -55,8 +55,8 @@ def add_conversation_routes(router: APIRouter, memory: Memory, run: Executor) ->
     async def delete_conversation(conversation_id: ConversationId, request: Request) -> None:
         """Delete a conversation with its answers, its feedback and the copies that were made from its links.
 
-        404 if it is unknown or another key's; an administrator deletes anybody's. Without keys, only from the machine
-        of the service: everybody's conversations are nobody's, and whoever has a link knows their ids.
+        404 if it is unknown or another key's; an administrator deletes anyone's. Without keys, only from the machine
+        of the service: everyone's conversations are no one's, and whoever has a link knows their ids.
         """
         principal = principal_of(request)
         if not principal.id and not from_this_machine(request.scope):

@@ -14,7 +14,7 @@ CLIENT_CLOSED_REQUEST = 499
 
 
 class ClientDisconnected(Exception):
-    """The client has closed its connection; nobody reads the response."""
+    """The client has closed its connection; no one reads the response."""
 
 
 async def until_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:

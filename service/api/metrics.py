@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """From a question without files to the deadline of a model's text."""
-# A second series for each counter, which nobody queries.
+# A second series for each counter, which no one queries.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 

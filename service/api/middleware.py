@@ -47,7 +47,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 request_log = logging.getLogger("trainmedic.request")
 RECORDED = ("ask", "admin")
 RECORDED_READS = ("/v1/answers/{answer_id}",)
-"""Reads that the audit log names: those of what somebody pasted."""
+"""Reads that the audit log names: those of what someone pasted."""
 
 
 def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics, gate: Gate) -> None:
@@ -74,7 +74,7 @@ class Trace:
     Counts and times the requests by route.
 
     The id is that of the caller's trace, if a ``traceparent`` header names one. Each request is one line of the log,
-    with its route and never its path, which may hold what somebody searched for.
+    with its route and never its path, which may hold what someone searched for.
     """
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
@@ -137,7 +137,7 @@ class OwnHost:
     """Refuses requests for a name that is not the service's own. Only for services without keys.
 
     A web page can let its own domain point at this machine and then read this service with its reader's browser (DNS
-    rebinding). It cannot do so with an address, nor with a name that nobody can register.
+    rebinding). It cannot do so with an address, nor with a name that no one can register.
     """
 
     def __init__(self, app: ASGIApp, *, public_url: str = "") -> None:

@@ -39,5 +39,5 @@ class CachedProbe:
 
 
 async def results(probes: Mapping[str, CachedProbe]) -> dict[str, str | None]:
-    """What each probe says; they are asked at the same time."""
+    """The result of each probe; they run concurrently."""
     return dict(zip(probes, await asyncio.gather(*(probe() for probe in probes.values())), strict=True))

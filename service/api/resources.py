@@ -1,4 +1,4 @@
-"""What the REST API returns besides answers: search hits, lists, pages, health. The client decodes the same types."""
+"""Responses of the REST API besides answers: search hits, lists, pages, health. The client decodes the same types."""
 
 from __future__ import annotations
 

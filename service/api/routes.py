@@ -54,7 +54,7 @@ from trainmedic.service.storage.history import Feedback
 T = TypeVar("T")
 _ERROR = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorOut"}}}}
 ERRORS: dict[int | str, dict[str, Any]] = {
-    # By its name but for one: FastAPI builds a model anew for each route and code, which took a twentieth of a start.
+    # By name, with one exception: FastAPI rebuilds a model for each route and code, which took a twentieth of a start.
     code: {"model": ErrorOut} if code == 422 else _ERROR
     for code in (400, 401, 403, 404, 413, 422, 429, 500, 503, 504)
 }
@@ -144,7 +144,7 @@ def add_answer_routes(router: APIRouter, advisor: Advisor, worker: Worker) -> No
 def add_tool_routes(
     router: APIRouter, advisor: Advisor, worker: Worker, bounded: Callable[[list[AttachmentIn]], None]
 ) -> None:
-    """What needs no conversation: known defects of packages, two runs compared, messages explained."""
+    """Endpoints without a conversation: known defects of packages, two runs compared, messages explained."""
 
     @router.post("/audit", response_model=AuditView)
     async def audit(body: AuditIn) -> Response:
@@ -159,7 +159,7 @@ def add_tool_routes(
 
     @router.post("/diff", response_model=DiffView)
     async def diff(body: DiffIn) -> Response:
-        """What differs between a run that works and one that fails, and what each difference does."""
+        """Differences between a run that works and one that fails, and what each difference does."""
         bounded([*body.good, *body.bad])
         good, bad = values(body.good), values(body.bad)
         return await run(lambda: advisor.diff(good, bad, body.language))
@@ -215,7 +215,7 @@ def add_case_routes(router: APIRouter, advisor: Advisor) -> None:
 
 
 def add_mechanism_routes(router: APIRouter, advisor: Advisor) -> None:
-    """What goes on in failing runs, whatever the framework."""
+    """Mechanisms of failing runs, whatever the framework."""
 
     @router.get("/mechanisms")
     async def list_mechanisms(

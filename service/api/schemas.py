@@ -229,7 +229,7 @@ COMPLETION_EVENTS = streams(
 
 
 class ErrorBody(BaseModel):
-    """What went wrong. Branch on ``code``, never on the text."""
+    """An error. Branch on ``code``, never on the text."""
 
     code: str
     message: str

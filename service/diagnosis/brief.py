@@ -1,4 +1,4 @@
-"""What a model is told of one question: numbered lines of the user's, computed facts, and candidates. Pure.
+"""The brief that a model gets for one question: numbered lines of the user's, computed facts, and candidates. Pure.
 
 Lines and facts have ids (``L3``, ``F2``) by which the model's answer refers to them, candidates too (``C5``). They are
 in an order that says nothing about what the program believes.
@@ -180,7 +180,7 @@ Texts = Iterator[tuple[str, tuple[Span, ...]]]
 
 
 def _facts(draft: Draft) -> Texts:
-    """What the program knows, the surest first."""
+    """Facts known to the program, the surest first."""
     yield from _of_the_inquiry(draft)
     yield from what_was_read(draft)
     yield from _of_the_source(draft)
@@ -202,7 +202,7 @@ def what_was_read(draft: Draft) -> Texts:
 
 
 def _of_the_inquiry(draft: Draft) -> Texts:
-    """What is known of the subject of a question that is no incident."""
+    """What is known of the subject of a question that is not an incident."""
     if draft.inquiry is not None and draft.inquiry.resolved:
         for section in layout.composed(draft, Citations(draft.language)):
             if section.kind != "receipt":

@@ -103,7 +103,7 @@ def calibration_of(model: str, folder: Path | None = None) -> Calibration:
     name = f"{file_name(model)}.json"
     shipped = files("trainmedic.service.diagnosis").joinpath("calibrations", name)
     for path in (folder / name if folder is not None else None, shipped):
-        # A file that somebody damaged promises nothing.
+        # A file that someone damaged promises nothing.
         with suppress(ValueError, KeyError, TypeError, AttributeError, OSError):
             if path is not None and path.is_file():
                 stored = json.loads(path.read_text(encoding="utf-8"))

@@ -141,7 +141,7 @@ async def diagnosed(
 async def judgement_of(
     draft: Draft, advisor: Advisor, model: ChatModel, run: Executor, calibration: Calibration
 ) -> Judgement:
-    """What the model concludes at once, proved. Raises as `diagnosed` does."""
+    """The model's immediate conclusion, proved. Raises as `diagnosed` does."""
     async with aclosing(diagnosed(draft, advisor, model, run, calibration)) as parts:
         async for part in parts:
             if isinstance(part, Judgement):

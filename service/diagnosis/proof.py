@@ -1,4 +1,4 @@
-"""What the program can prove of a model's diagnosis: lines, names, exclusions, and what the checks say of its edits.
+"""Proof of a model's diagnosis by the program: lines, names, exclusions, and what the checks say of its edits.
 
 Nothing is dropped for want of a proof: it is labelled.
 """
@@ -156,7 +156,7 @@ class _Prover:
             names = ", ".join((*changes, *(edit.span.text for edit in rewritten)))
             refused += [(names, messages("judged.brings_up", language, title=title)) for title in broken]
         # Without a configuration there is nothing to edit: the change in words still stands, as does one of the
-        # environment, which is no setting of a framework.
+        # environment, which is not a setting of a framework.
         if context.evidence.run.options and context.evidence.run.framework is not None:
             made = [(name, why) for name, why in refused if not _ENVIRONMENT.fullmatch(name)]
             self.objections += [f"the edit of {name} cannot be made: {why}" for name, why in made]

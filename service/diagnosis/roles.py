@@ -1,4 +1,4 @@
-"""What a model is used for: to diagnose, to weigh the program's causes, or nothing."""
+"""Roles of a model: to diagnose, to weigh the program's causes, or nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def billions(name: str) -> float | None:
 
 
 async def part_of(model: ChatModel, calibrations: Path | None, wanted: Wanted) -> tuple[Calibration, Role]:
-    """What was measured of the model, read off the event loop, and its role. Raises `ModelError`."""
+    """Measurements of the model, read off the event loop, and its role. Raises `ModelError`."""
     calibration = await asyncio.to_thread(calibration_of, await model.name(), calibrations)
     return calibration, role_of(calibration.model, model.abilities, calibration.role, wanted)
 

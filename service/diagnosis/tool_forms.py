@@ -98,7 +98,7 @@ class ReadSource(_ToolSchema):
 
 
 class DiffSource(_ToolSchema):
-    """What changed in the code of a symbol or file between two releases."""
+    """Code changes of a symbol or file between two releases."""
 
     package: Package
     before: Version
@@ -108,7 +108,7 @@ class DiffSource(_ToolSchema):
 
 
 class Changes(_ToolSchema):
-    """What changed between two releases: options, defaults, messages, functions."""
+    """Changes between two releases: options, defaults, messages, functions."""
 
     package: Package
     before: Version

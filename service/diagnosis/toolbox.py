@@ -1,4 +1,4 @@
-"""What a model may look up before it decides. Everything only reads; each result is a fact with an id."""
+"""Tools for a model to look things up before it decides. Everything only reads; each result is a fact with an id."""
 
 from __future__ import annotations
 
@@ -166,13 +166,13 @@ class Toolbox:
         return self._told(found, "read_source", form.package, version, what=plain(form.symbol or form.path))
 
     def diff_source(self, form: DiffSource) -> ToolResult:
-        """What changed in a symbol or file."""
+        """Changes in a symbol or file."""
         found = self._source_at_hand.diff(form.package, form.before, form.after, form.path, form.symbol)
         what = plain(form.symbol or form.path)
         return self._told(found, "compared_source", form.package, form.before, after=plain(form.after), what=what)
 
     def changes(self, form: Changes) -> ToolResult:
-        """What changed between two releases."""
+        """Changes between two releases."""
         found = self._source_at_hand.changes(form.package, form.before, form.after, form.about)
         return self._told(found, "compared_releases", form.package, form.before, after=plain(form.after))
 

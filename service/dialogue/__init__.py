@@ -1,1 +1,1 @@
-"""What a message asks: what it says, supposes and reports, and how it relates to the conversation before it."""
+"""Understanding a message: its facts, suppositions and reports, and how it relates to the conversation so far."""

@@ -27,7 +27,7 @@ class Difference:
     """Fired findings: of the earlier report alone, of the later one alone, and of both (as the later has them); in
     ``differs`` those of both that now say something else.
 
-    ``facts`` are what this message said in place of what was read, ``unknown`` what it says that is no fact of a run.
+    ``facts`` are what this message said in place of what was read, ``unknown`` what it says that is not a fact.
     ``ruled_out`` are causes whose fix was applied, ``refuted`` those of the answer before that the facts
     exclude. ``attempts`` are names of what else did not help, ``shown`` what the
     message's own log shows. ``unstarted``: the later configuration has not run yet.

@@ -1,4 +1,4 @@
-"""Questions that are no incident: what an option does, how to choose it, what differs, what fits, what is broken. Pure.
+"""Questions about no incident: what an option does, how to choose it, what differs, what fits, what is broken. Pure.
 
 What is asked is told by the words of the question; what it is about by the catalogues, the canonical settings and the
 glossary. Whatever shows or says that something fails is an incident, and no such question.
@@ -66,7 +66,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inquiry:
-    """A question that is no incident. ``packages`` are those it names, with their versions in ``versions``.
+    """A question that is not an incident. ``packages`` are those it names, with their versions in ``versions``.
 
     ``near`` are the ids of the pages that are most like it, the nearest first.
     """
@@ -91,7 +91,7 @@ class Inquiry:
 
 
 def inquiry_of(own: Evidence, shared: Evidence, glossary: Glossary) -> Inquiry | None:
-    """What a message asks that is no incident, or None. ``own`` is what the message itself brings, ``shared`` what is
+    """The non-incident question of a message, or None. ``own`` is what the message itself brings, ``shared`` what is
     known of the run from the conversation."""
     text = own.question.strip()
     if not text and own.versions and not own.run.options and not own.calls and not shows_failure(own):
@@ -203,7 +203,7 @@ def _subjects(text: str, framework: str, algorithm: str | None, glossary: Glossa
     end, seen = -1, set()
     for subject in found:
         if any(a <= subject.start < b and subject.start + len(subject.name) < b for a, b in whole):
-            continue  # a part of a name that is no option
+            continue  # a part of a name that is not an option
         same = (subject.framework, subject.key) if subject.key else subject.concept
         if subject.start >= end and same not in seen:
             end = subject.start + len(subject.name)

@@ -1,4 +1,4 @@
-"""What a question is about and what it asks for, read from its words and the evidence. Pure.
+"""The subject and the intent of a question, read from its words and the evidence. Pure.
 
 Whether it is about training language models at all: words alone mislead ("weight loss", a pod's "connection refused"),
 so recognised facts count most, a symptom of training next, a single word of ours least; and a word of another field
@@ -185,7 +185,7 @@ def query_text(question: str, evidence: Evidence, glossary: Glossary) -> str:
 
 
 def _without_listings(question: str) -> str:
-    """The question without listings and configurations: rules read them, and nobody asks about their words.
+    """The question without listings and configurations: rules read them, and no one asks about their words.
 
     A line or two of options may be what a sentence is about and stays; so does everything if nothing would be left.
     """
@@ -208,7 +208,7 @@ RECOGNISED = 3.0
 SYMPTOM = 1.5
 """A signal that only training shows, even if it was only stated."""
 OWN_RUN = 1.0
-"""Trouble with somebody's own training, in words too general for a concept."""
+"""Trouble with someone's own training, in words too general for a concept."""
 MOST_STATED = 3.0
 """The most that words alone can add up to."""
 BY_KIND = {

@@ -1,4 +1,4 @@
-"""What the messages after the first say of the run: facts, and what was tried with which outcome. Pure."""
+"""Facts about the run from follow-up messages, and the remedies tried with their outcomes. Pure."""
 
 from __future__ import annotations
 

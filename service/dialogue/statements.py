@@ -1,4 +1,4 @@
-"""What a message says of the run: "no, I use bf16", "I have only 4 GPUs", "升级到 0.3.5 了". Pure."""
+"""Statements about the run in a message: "no, I use bf16", "I have only 4 GPUs", "升级到 0.3.5 了". Pure."""
 
 from __future__ import annotations
 

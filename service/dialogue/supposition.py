@@ -1,4 +1,4 @@
-"""Changes that a message supposes ("what about ZeRO-2?", "换成 eager 呢"), which are no facts of the run. Pure."""
+"""Changes that a message supposes ("what about ZeRO-2?", "换成 eager 呢"), which are not facts of the run. Pure."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _settings(clause: str) -> dict[str, str]:
         name: found for name, pattern in wordings("numbers", _NUMBER).items() if (found := pattern.search(clause))
     }
     for name, match in numbers.items():
-        # The end of a longer name ("length" of "completion length") is no name of its own.
+        # The end of a longer name ("length" of "completion length") is not a name of its own.
         if not any(each.start() < match.start() < each.end() for each in numbers.values()):
             changes[name] = match["value"]
     for name, pattern in wordings("counted").items():
@@ -188,7 +188,7 @@ def _bare_options(clause: str) -> dict[str, str]:
 def _switched_off(clause: str, start: int, end: int) -> bool:
     """Whether a word near ``clause[start:end]`` switches it off."""
     off = phrases("switches_off")
-    # Where the stretch ends inside a word, its beginning ("no" of "now") is no word of its own.
+    # Where the stretch ends inside a word, its beginning ("no" of "now") is not a word of its own.
     return off.search(clause) is not None and off.search(clause, max(0, start - NEAR), end + NEAR) is not None
 
 

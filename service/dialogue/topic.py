@@ -1,4 +1,4 @@
-"""Whether a message follows up on its conversation, names another symptom of the run, or begins anew. Pure."""
+"""Whether a message follows up on its conversation, names another symptom of the run, or begins again. Pure."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _remembered(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a user said that came of an answer, in so many words."""
+    """The outcome of an answer as the user reported it, in so many words."""
 
     answer_id: str
     helped: bool
@@ -66,7 +66,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is stored of a question beside its answer: ``sources`` are its own files, masked.
+    """The stored part of a question besides its answer: ``sources`` are its own files, masked.
 
     ``continues``: it follows turns of a stored conversation.
     """

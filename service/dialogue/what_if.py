@@ -310,7 +310,7 @@ class _Trial:
         return applied or (unwritten and change.value == UNSET)
 
     def _write(self, change: Change) -> None:
-        """Change an option that is no canonical setting: in place, or after the program's last option."""
+        """Change an option that is not a canonical setting: in place, or after the program's last option."""
         facts = Facts(self.now)
         written = facts.options(change.name)
         holder = written[-1] if written else _last_option(self.now.run)

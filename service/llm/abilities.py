@@ -1,4 +1,4 @@
-"""What an endpoint and its model can do, found out with one short request for each ability.
+"""Abilities of an endpoint and its model, probed with one short request each.
 
 Only what is honoured counts: many servers accept fields that they ignore.
 """

@@ -53,7 +53,7 @@ _NO_THINKING: Mapping[str, Any] = {"extra_body": {"chat_template_kwargs": dict(S
 
 @dataclass(slots=True)
 class _Draft:
-    """What has arrived of one turn."""
+    """The part of one turn received so far."""
 
     parts: list[str] = field(default_factory=list)
     calling: AIMessageChunk | None = None
@@ -107,7 +107,7 @@ class ChatModel:
         self._accepts_field: bool | None = None
         """Whether the endpoint accepts parameters for the chat template; None while that is unknown."""
         self.abilities: Abilities | None = None
-        """What it can do; None while that is unknown."""
+        """Its abilities; None while unknown."""
         self._looking: asyncio.Task[Abilities] | None = None
 
     @property
@@ -155,7 +155,7 @@ class ChatModel:
         return trouble
 
     async def able(self) -> Abilities:
-        """What the endpoint and its model can do, found out once. Raises `ModelError` if it does not answer."""
+        """The abilities of the endpoint and its model, probed once. Raises `ModelError` if it does not answer."""
         if self.abilities is not None:
             return self.abilities
         return await asyncio.shield(self._look())

@@ -48,7 +48,7 @@ class ReasoningFilter:
         """The pending text, at the end of the stream. An open block stays hidden.
 
         ``whole``: the model ended the text by itself. Then a block that only the prompt may have opened, and that was
-        never closed, was no reasoning.
+        never closed, was not reasoning.
         """
         if whole:
             self.apart()

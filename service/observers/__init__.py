@@ -1,1 +1,1 @@
-"""What is told of requests from outside: the spans of their traces."""
+"""Observers of requests: the spans of their traces."""

@@ -78,7 +78,7 @@ def context_of(
     similar: tuple[SimilarThread, ...] = (),
     book: FactBook | None = None,
 ) -> Context:
-    """What all candidates of one question share.
+    """Data shared by all candidates of one question.
 
     Only the mechanisms that could matter are weighed: those of retrieved causes and of findings, and those that predict
     an observed symptom. Of the known defects those that were retrieved or whose message was pasted, unless they are

@@ -19,7 +19,7 @@ def defects_beside(
 ) -> tuple[DefectMatch, ...]:
     """The few defects to show with an answer: those that the text or a likely mechanism speaks of, and certain ones.
 
-    Of a run that somebody ``complains`` about, a certain one is shown only if its condition holds: that the release has
+    Of a run that someone ``complains`` about, a certain one is shown only if its condition holds: that the release has
     it says nothing about the complaint. Only packages whose version was pasted count. The closest to the text come
     first.
     """

@@ -238,7 +238,7 @@ def _proven(cause: Cause, context: Context) -> bool:
 
 
 def _called_for(cause: Cause, context: Context) -> bool:
-    """Likeness of the pasted facts alone must not blame a run that nobody complains about.
+    """Likeness of the pasted facts alone must not blame a run that no one complains about.
 
     Then the question itself must speak of what the case is about, or a rule must have fired.
     """
@@ -260,7 +260,7 @@ def _healthy(context: Context) -> bool:
     reassured = context.healthy_log and intent.asks_if_normal
     if intent.says_failed and not reassured:
         return False
-    # A few numbers may be somebody's words; many with their steps are a log, whoever wrote its loop.
+    # A few numbers may be someone's words; many with their steps are a log, whoever wrote its loop.
     own = sum(row.step is not None and row.span.attachment is not None for row in evidence.rows)
     logged = any(row.style != "user" for row in evidence.rows) or own >= LOGGED_ROWS
     if not (logged or evidence.run.options) or evidence.tracebacks:

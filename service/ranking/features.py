@@ -1,4 +1,4 @@
-"""What speaks for and against one case, as numbers: the features that the ranking weights are fitted over."""
+"""Evidence for and against one case, as numbers: the features that the ranking weights are fitted over."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ GROUPS: tuple[frozenset[str], ...] = (
     frozenset({"unrecognized_argument", "assertion", "not_implemented", "value_error", "type_error", "key_error"}),
     frozenset({"missing_module", "import_error"}),
 )
-"""Symptoms that users and logs use one for another. Within a group a match counts `SAME_GROUP`."""
+"""Groups of interchangeable symptoms. Within a group a match counts `SAME_GROUP`."""
 _GROUPS_OF: Mapping[str, tuple[int, ...]] = {
     kind: tuple(number for number, group in enumerate(GROUPS) if kind in group) for kind in frozenset().union(*GROUPS)
 }
 SAME_GROUP = 0.6
 ODD_BUT_HARMLESS = frozenset({"kl_zero", "loss_negative", "lr_in_warmup", "margins_rising"})
-"""Signals that alone are no fault: KL is clamped at zero, a policy loss has no sign, and so on."""
+"""Signals that alone are not fault: KL is clamped at zero, a policy loss has no sign, and so on."""
 SEVERITY_WEIGHT = {Severity.ERROR: 1.0, Severity.WARNING: 0.75, Severity.INFO: 0.6}
 UNRELATED = 0.1
 """What is left of a fired rule's weight where its symptoms are not those asked about."""
@@ -53,13 +53,13 @@ FOR = (
     *("support", "holds", "rule_fired", "rule_unsure", "framework_match", "algorithm_match", "family_match"),
     *("version_inside", "settings", "helped", "common", "message", "reported"),
 )
-"""What speaks for a candidate."""
+"""Evidence for a candidate."""
 AGAINST = (
     *("rule_clear", "denied", "symptom_missed", "contradiction", "excluded", "fails", "framework_clash"),
     *("framework_unsaid", "presupposed"),
     *("algorithm_clash", "family_clash", "version_outside", "worked_before", "tried", "already_so", "healthy_log"),
 )
-"""What speaks against a candidate."""
+"""Evidence against a candidate."""
 EITHER = ("is_origin", "is_mechanism", "is_defect")
 """What a candidate commits to, compared with a case; may count either way."""
 SETUP = frozenset({"component", "algorithm", "model", "hardware", "setting", "data"})
@@ -71,9 +71,9 @@ ENOUGH = 2.0
 NAMES = (*FOR, *AGAINST, *EITHER)
 """Every feature, in the order of the weights."""
 NONE_FOR = ("vague", "reassurance", "healthy", "request")
-"""What speaks for "something else than any candidate": little was said, or nothing is said to be wrong."""
+"""Evidence for "something else than any candidate": little was said, or nothing is said to be wrong."""
 NONE_AGAINST = ("complaint", "options", "log", "length")
-"""What speaks against it: how much was said and shown."""
+"""Evidence against it: how much was said and shown."""
 NONE_NAMES = (*NONE_FOR, *NONE_AGAINST)
 LONG = 400
 """Width of a question that says enough."""
@@ -111,7 +111,7 @@ class DefectState:
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What all candidates of one question share. What is worked out of it is so once."""
+    """Data shared by all candidates of one question. What is worked out of it is so once."""
 
     evidence: Evidence
     report: Report

@@ -1,4 +1,4 @@
-"""What a cause's fix asks to write, read from its code spans: ``bf16: true``, ``--max_grad_norm 1.0``. Pure."""
+"""Values that a cause's fix sets, read from its code spans: ``bf16: true``, ``--max_grad_norm 1.0``. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a follow-up changes: the evidence as it is after what was tried, and the difference to the answer before."""
+"""Effects of a follow-up: the evidence after the remedies tried, and the changes since the previous answer."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def infer(candidates: Sequence[Candidate], context: Context, weights: Weights) -
 def reweighed(
     differential: Differential, odds: Mapping[str, float], context: Context, weights: Weights
 ) -> Differential:
-    """The causes that ``odds`` name (id → factor) weighed anew among themselves: together they stay as likely. Those
+    """The causes that ``odds`` name (id → factor) weighed again among themselves: together they stay as likely. Those
     behind them fall as far as the last of these, so that none overtakes what was weighed."""
     named = [cause for cause in differential.causes if cause.case.id in odds]
     scale = sum(cause.probability for cause in named) / sum(odds[cause.case.id] * cause.probability for cause in named)

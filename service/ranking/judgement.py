@@ -1,4 +1,4 @@
-"""What a model concluded, as far as the program proved it. Values alone; the texts are in the answer's language."""
+"""A model's conclusion, as far as the program proved it. Values alone; the texts are in the answer's language."""
 
 from __future__ import annotations
 

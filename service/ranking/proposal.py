@@ -89,7 +89,7 @@ def _fits(new: Change, old: Change, run: RunConfig) -> bool:
 
 
 def _fits_own(new: Change, old: Change, run: RunConfig) -> bool:
-    """The same of an option that is no canonical setting: a switch or a number, and not of a call: it may refuse it."""
+    """The same for an option that is not a canonical setting: a switch or a number, not of a call."""
     written = next((option for option in reversed(run.options) if option.key == new.name), None)
     if re.fullmatch(r"(?i)true|false|[-+]?[\d.]+(e[-+]?\d+)?", new.raw) is None:
         return False

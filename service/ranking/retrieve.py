@@ -220,7 +220,7 @@ def _vote(rank: int) -> float:
 def _ranks(
     numbers: Numbers, scores: Scores, cases_of: Callable[[int], Sequence[str]], allowed: Callable[[str], bool]
 ) -> Ranks:
-    """The cases of chunks or pages, which come best first; equals share a rank, zero is no vote."""
+    """The cases of chunks or pages, which come best first; equals share a rank, zero is not a vote."""
     ranks: dict[str, tuple[int, int, float]] = {}
     previous, rank = None, 0
     for number, score in zip(numbers.tolist(), scores.round(5).tolist(), strict=True):

@@ -294,7 +294,7 @@ class History:
         )
 
     def delete(self, conversation_id: str, owner: str | None) -> tuple[str, ...]:
-        """Delete an owner's conversation, or with None everybody's of that id; returns the ids of its answers.
+        """Delete an owner's conversation, or with None everyone's of that id; returns the ids of its answers.
 
         Copies that others went on with from a link go too, with what was asked in them: their answers quote the files
         of this one.

@@ -1,4 +1,4 @@
-"""What the service remembers: conversations with their answers, and what became of them. Without a history, nothing."""
+"""The service's memory: conversations, their answers and the outcome. Without a history, nothing."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Memory:
     def past_turns(self, conversation_id: str, owner: str, offset: int = 0, limit: int = 50) -> tuple[PastTurn, ...]:
         """The turns of an owner's conversation, oldest first; empty beyond its end.
 
-        Raises `NotFound` for a conversation that is unknown or somebody else's.
+        Raises `NotFound` for a conversation that is unknown or someone else's.
         """
         history = self.history
         turns = history.past_turns(conversation_id, owner, offset, limit) if history is not None else ()
@@ -76,7 +76,7 @@ class Memory:
     def delete_conversation(self, conversation_id: str, owner: str | None) -> None:
         """Delete a conversation with everything made from it, as `History.delete` has it.
 
-        Raises `NotFound` for one that is unknown or somebody else's.
+        Raises `NotFound` for one that is unknown or someone else's.
         """
         deleted = self.history.delete(conversation_id, owner) if self.history is not None else ()
         if not deleted:
@@ -85,9 +85,9 @@ class Memory:
             observer.on_deletion(deleted)
 
     def give_feedback(self, feedback: Feedback, owner: str | None = None) -> None:
-        """Store feedback about an answer of the owner's, or with None of anybody's.
+        """Store feedback about an answer of the owner's, or with None of anyone's.
 
-        Raises `NotFound` for an unknown answer, and `Forbidden` for somebody else's.
+        Raises `NotFound` for an unknown answer, and `Forbidden` for someone else's.
         """
         if self.history is None:
             raise InvalidRequest("no history is kept, so feedback has nothing to refer to")
@@ -152,7 +152,7 @@ def _store(history: History, asked: Asked, answer: Answer) -> None:
 
 
 def _is_of(answer_id: str, owner: str, history: History) -> bool:
-    """Whether an answer is the owner's; an unknown one is nobody else's."""
+    """Whether an answer is the owner's; an unknown one is no one else's."""
     stored = history.stored_answer(answer_id)
     if stored is None:
         return True

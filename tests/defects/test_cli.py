@@ -72,7 +72,7 @@ def test_defects_are_grouped_by_package_and_the_worst_come_first(capsys: pytest.
         "\n"
         "peft 0.15.0\n"
         "  slow peft-77: Merging takes hours\n"
-        "    <0.15.2; since when is not known\n"
+        "    <0.15.2; the first affected release is not known\n"
         "    https://github.com/huggingface/peft/pull/77\n"
         "\n"
         "Change:\n"

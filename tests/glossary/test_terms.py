@@ -116,7 +116,7 @@ def test_any_text_is_searched_and_matches_are_in_order_and_apart(text: str) -> N
         ("- {id: a, kind: metric, en: ['...'], zh: [损失]}", "holds no word"),
         (
             "- {id: a, kind: metric, en: [x], zh: [甲]}\n- {id: a, kind: metric, en: [y], zh: [乙]}",
-            ":2: id 'a' stands twice",
+            ":2: id 'a' is used twice",
         ),
         (
             "- {id: a, kind: metric, en: [x], zh: [甲]}\n- {id: b, kind: metric, en: [x], zh: [乙]}",

@@ -75,7 +75,7 @@ def test_terms_are_told_largest_first_with_the_settings_that_make_them() -> None
 
 def test_where_no_change_of_this_kind_fits_it_is_said() -> None:
     finding = fired("NPROC_PER_NODE=1 " + SWIFT.split(" ", 1)[1].format(tuning="full", rows=1), log(card=23.6, held=23))
-    assert "No change of batch" in finding.message.en
+    assert "No single change of batch" in finding.message.en
     assert finding.fixes == ()
 
 
@@ -119,7 +119,7 @@ def test_states_that_are_too_large_by_themselves_need_no_row_length() -> None:
     command = "NPROC_PER_NODE=1 swift sft --model Qwen/Qwen2.5-14B-Instruct --train_type full --torch_dtype bfloat16 "
     finding = fired(f"{command}--max_length $LENGTH\n", log())
     assert finding.rule_id == "card-full-of-states"
-    assert "without activations and logits" in finding.message.en
+    assert "excludes activations and logits" in finding.message.en
 
 
 def test_a_snapshot_alone_says_which_code_made_the_live_tensors() -> None:

@@ -142,7 +142,7 @@ def test_a_memory_snapshot_names_the_code_that_made_the_live_tensors() -> None:
         (pickle.dumps(snapshot())[:-40], "is a pickle and was not read"),
         (pickle.dumps({"weights": {1, 2}}), "is a pickle and was not read"),
         (pickle.dumps({"segments": [{"device": "x"}]}), "is a pickle and was not read"),
-        (pickle.dumps({"epoch": 1}), "it is no memory snapshot"),
+        (pickle.dumps({"epoch": 1}), "it is not a memory snapshot"),
     ],
 )
 def test_a_pickle_that_is_no_snapshot_is_named_in_the_receipt(content: bytes, read_as: str) -> None:

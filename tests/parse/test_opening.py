@@ -35,7 +35,7 @@ def test_a_flight_recorder_dump_is_taken_for_no_configuration(name: str) -> None
     ("value", "why"),
     [
         ({"segments": [{"device": 0}]}, "it is damaged, too large or too deep"),
-        ({"epoch": 1}, "it is no memory snapshot"),
+        ({"epoch": 1}, "it is not a memory snapshot"),
     ],
 )
 def test_any_other_pickle_is_not_read_and_that_is_said(value: dict[str, Any], why: str) -> None:

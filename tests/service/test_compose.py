@@ -169,7 +169,7 @@ def test_without_a_case_an_error_in_the_paste_is_what_is_said_first(severity: Se
     shared = context(evidence("loss_nan"), finding(severity=severity))
     text, _ = text_of(Diagnosis(verdict="not_in_kb", causes=(), missing=()), shared, "en")
     assert ("the rules found a fault in your input" in text) is said
-    assert ("holds no case" in text) is not said
+    assert ("has no case" in text) is not said
 
 
 @every_case("language", LANGUAGES)

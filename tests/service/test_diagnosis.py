@@ -238,8 +238,8 @@ def test_a_line_of_a_program_is_replaced_at_its_indentation(program: Case) -> No
     ("text", "value", "why"),
     [
         ("trainer = SFTTrainer", "trainer = SFTTrainer(", "could not be read"),
-        ("{'loss': 1.0}", "{'loss': 0.5}", "no line of a configuration"),
-        ("The SFT loss", "The loss is fine.", "no line of a configuration"),
+        ("{'loss': 1.0}", "{'loss': 0.5}", "not a line of a configuration"),
+        ("The SFT loss", "The loss is fine.", "not a line of a configuration"),
     ],
 )
 def test_what_cannot_be_read_any_more_or_is_no_program_is_not_edited(

@@ -71,10 +71,10 @@ def defect(**values: object) -> Defect:
 @every_case(
     ("introduced", "fixed", "says"),
     [
-        ("0.1.0", "0.2.0", "from 0.1.0 on and repaired in 0.2.0"),
-        ("0.1.0", None, "no known release repairs it"),
+        ("0.1.0", "0.2.0", "from 0.1.0 on; 0.2.0 fixes it"),
+        ("0.1.0", None, "no known release fixes it"),
         (None, "0.2.0", "before 0.2.0"),
-        (None, None, "No known release of trl repairs it"),
+        (None, None, "No known release of trl fixes it"),
     ],
 )
 def test_the_cause_says_which_releases_have_it(introduced: str | None, fixed: str | None, says: str) -> None:

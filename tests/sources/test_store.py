@@ -167,7 +167,7 @@ def _changed(data: bytes, change: Change) -> bytes:
 def test_a_bundle_with_another_content_or_a_bomb_is_refused(store: Store, tmp_path: Path, content: bytes) -> None:
     for suffix in (".list", ".chunk"):
         bundle = rewritten(store, tmp_path, _replacing(suffix, content))
-        with pytest.raises(SourceError, match="no bundle, or damaged"):
+        with pytest.raises(SourceError, match="not a bundle, or is damaged"):
             import_bundle(Store(tmp_path / "other"), bundle)
     assert not (tmp_path / "other").exists()
 

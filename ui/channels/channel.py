@@ -1,4 +1,4 @@
-"""What chat platforms have in common: their messages and files, and where an answer goes."""
+"""Common parts of the chat platforms: their messages and files, and where an answer goes."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Handler:
 
     def accept(self, to: Destination) -> None:
         """Answer in the background."""
-        # Refused at once rather than queued: an answer after many minutes helps nobody.
+        # Refused at once rather than queued: an answer after many minutes helps no one.
         if self.tasks.full:
             self._log.warning("too many questions at once; one was refused")
             self.tasks.start(to.say(messages("busy", to.language)))

@@ -52,7 +52,7 @@ def object_of(body: bytes) -> Json:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotMessage:
-    """A message for the bot. ``direct``: nobody else reads it. ``thread`` names the message that it replies to.
+    """A message for the bot. ``direct``: no one else reads it. ``thread`` names the message that it replies to.
 
     ``quoted`` is the text of that message if the platform sends it along; ``reply`` is what the channel needs for
     posting. ``mentions``: the id and the name of each mentioned person, by their mark in the text.

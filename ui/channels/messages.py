@@ -1,4 +1,4 @@
-"""What the bots say, in both languages; see messages.toml, and slack/messages.toml for Slack alone."""
+"""Messages of the bots, in both languages; see messages.toml, and slack/messages.toml for Slack alone."""
 
 from trainmedic.kb.messages import Messages, load_messages
 

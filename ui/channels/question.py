@@ -1,4 +1,4 @@
-"""What a message asks for, in which language. Pure."""
+"""The request in a message, and its language. Pure."""
 
 from __future__ import annotations
 

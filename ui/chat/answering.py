@@ -97,7 +97,7 @@ class AnsweringPage:
             self._box: gr.MultimodalTextbox(**value, interactive=False, submit_btn=False, stop_btn=True),
             self._session: session,
         }
-        if previous:  # somebody may have asked on from the same answer, in another tab or through its link
+        if previous:  # someone may have asked on from the same answer, in another tab or through its link
             run = for_client(session.client, self._context.executor)
             branch = await run(lambda: self._context.memory.branch(previous, session.owner))
             session.conversation = branch or session.conversation

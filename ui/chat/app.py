@@ -70,7 +70,7 @@ POLICY = (
 )
 """No inline script, no other site. Gradio's own widgets need ``unsafe-eval``."""
 PRIVATE = (b"text/html", b"application/json")
-"""What may hold a text of somebody's, as the framework's scripts and styles do not."""
+"""What may hold a text of someone's, as the framework's scripts and styles do not."""
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -384,7 +384,7 @@ def caller(scope: Scope, principal: Principal, browser: str = "") -> None:
 
 
 def route_of(path: str) -> str:
-    """The kind of page at a path, which the audit log names instead of what somebody typed."""
+    """The kind of page at a path, which the audit log names instead of what someone typed."""
     return path if path in PAGES or path in PATHS or path in SIGNING else "/{page}"
 
 

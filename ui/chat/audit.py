@@ -1,4 +1,4 @@
-"""What a page tells the audit log about a request; `ui.chat.app.Shell` adds who sent it and how it ended.
+"""Audit-log entries for requests of the pages; `ui.chat.app.Shell` adds who sent it and how it ended.
 
 The framework's events tell it through `ui.chat.sender`.
 """

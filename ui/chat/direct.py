@@ -1,4 +1,4 @@
-"""What the page's own script asks for before the framework is there: what the waiting files are, which files of a run's
+"""Endpoints for the page's script before the framework loads: what the waiting files are, which files of a run's
 folder tell of it, and, where no model streams it, the answer to the first question, as a link to it shows it."""
 
 from __future__ import annotations

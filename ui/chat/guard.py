@@ -1,4 +1,4 @@
-"""What a browser may request of Gradio: a few reads and calls, in them only uploaded files, and its own tabs alone.
+"""Allow-list of Gradio requests: a few reads and calls, limited to uploaded files and the browser's own tabs.
 
 Gradio copies every path that a call names into its cache before any of our code runs, and fetches every URL. Mounted in
 another application it does not check that the file was uploaded (its ``_check_allowed`` looks at ``has_launched``), so
@@ -99,7 +99,7 @@ class Tabs:
         self._owners: TTLCache[str, str] = TTLCache(most, TAB_S)
 
     def claim(self, tab: str, owner: str) -> None:
-        """Note the owner of a new tab. Raises `RefusedCall` for somebody else's."""
+        """Note the owner of a new tab. Raises `RefusedCall` for someone else's."""
         if self._owners.get(tab, owner) != owner:
             raise RefusedCall(403, "forbidden", "this tab is somebody else's")
         self._owners[tab] = owner  # also of a known one, whose time begins again

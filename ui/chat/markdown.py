@@ -275,7 +275,7 @@ def _safe_line(line: str, known: frozenset[int]) -> str:
     parts, at = [], 0
     for match in CODE.finditer(line := ticked(line)):
         before = line[at : match.start()]
-        # An escaped tick is no code in Markdown, so the slashes before it are doubled to keep the span code.
+        # An escaped tick is not code in Markdown, so the slashes before it are doubled to keep the span code.
         slashes = len(before) - len(before.rstrip("\\"))  # one more would make the tick a character
         parts += [_safe_text(before, known) + "\\" * slashes, match[0]]
         at = match.end()

@@ -1,4 +1,4 @@
-"""Where the pages are in the application: behind all other routes, and not there before somebody wants them.
+"""Where the pages are in the application: behind all other routes, and not there before someone wants them.
 
 What the pages need takes longer to load than the service to answer: what is in front of them a tenth of a second,
 Gradio a second and a half. So neither is loaded before the first request for a page, or a moment after the start.

@@ -84,7 +84,7 @@ def make_pages(context: AppContext) -> FastAPI:
 
 
 def mask_tracebacks() -> None:
-    """Keep what exceptions say out of Gradio's tracebacks: it may be a text of somebody's."""
+    """Keep what exceptions say out of Gradio's tracebacks: it may be a text of someone's."""
     masked = SimpleNamespace(**{**vars(traceback), "print_exc": log_exception})
     for module in (queueing, route_utils, routes, utils):
         module.traceback = masked

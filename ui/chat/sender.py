@@ -16,7 +16,7 @@ from trainmedic.ui.context import AppContext
 
 
 class Sender:
-    """The request behind an event, as the shell has found out who sent it. With none: anybody, on this machine."""
+    """The request behind an event, as the shell has found out who sent it. With none: anyone, on this machine."""
 
     def __init__(self, context: AppContext, scope: Mapping[str, Any]) -> None:
         self._scope = scope
@@ -35,7 +35,7 @@ class Sender:
             await self.run(lambda: change(None))
             return
         if not self._principal.id and (not self._scope or from_this_machine(self._scope)):
-            # What was asked without a key or a browser, as through the API, is of anybody on this machine.
+            # What was asked without a key or a browser, as through the API, is of anyone on this machine.
             with suppress(Forbidden, NotFound):
                 await self.run(lambda: change(""))
                 return

@@ -49,7 +49,7 @@ class Session:
     stopped: bool = False
     """Whether the reader has stopped the newest answer: a part of it that was on its way must not overwrite that."""
     chips_asked: int = 0
-    """Events so far that drew the waiting files anew."""
+    """Events so far that drew the waiting files again."""
     chips_drawn: int = 0
     """The latest of them that was drawn."""
     own: str = ""

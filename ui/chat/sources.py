@@ -1,4 +1,4 @@
-"""What an answer cites, and where on the page it stands already. Pure."""
+"""Sources of an answer, and where the page already shows them. Pure."""
 
 from __future__ import annotations
 

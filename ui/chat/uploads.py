@@ -79,7 +79,7 @@ def _is_last(path: Path) -> bool:
 
 
 def lines_of(content: str | bytes) -> int:
-    """Number of lines, including a last one without a line break; 0 of what is no text."""
+    """Number of lines, including a last one without a line break; 0 of what is not text."""
     if isinstance(content, bytes):
         if foreign_kind(content)[0]:
             return 0

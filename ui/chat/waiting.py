@@ -34,7 +34,7 @@ class Recogniser:
     """Says what waiting files are. Each is read once, however often it is named: uploads never change."""
 
     def __init__(self, read: Callable[[], Read], most: int = MOST_KNOWN) -> None:
-        """``read``: within the bounds of the service, as these are texts that anybody may send."""
+        """``read``: within the bounds of the service, as these are texts that anyone may send."""
         self._read = read
         self._known: LRUCache[str, WaitingFile] = LRUCache(most)
 

@@ -123,7 +123,7 @@ def command() -> NoReturn:
     code = main()
     verb = sys.modules.get(f"{__name__}.{sys.argv[1]}") if len(sys.argv) > 1 else None
     if getattr(verb, "FREES_NOTHING", False):
-        with suppress(OSError):  # nobody reads it
+        with suppress(OSError):  # no one reads it
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)

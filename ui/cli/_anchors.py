@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("page", nargs="*", type=Path, metavar="PAGE", help="pages or folders of pages (all)")
-    parser.add_argument("--json", action="store_true", help="print JSON, anchored claims included")
-    parser.add_argument("--check", action="store_true", help="read what the written anchors name in releases again")
+    parser.add_argument("--json", action="store_true", help="print JSON, including anchored claims")
+    parser.add_argument("--check", action="store_true", help="read the anchored source again in current releases")
     clones = "a folder with git clones of packages, whose tags are read; for others their package index"
     parser.add_argument("--checkouts", type=Path, metavar="FOLDER", help=clones)
-    parser.add_argument("--draft", action="store_true", help="propose anchors for bounds that rest on nothing")
+    parser.add_argument("--draft", action="store_true", help="propose anchors for bounds without one")
     parser.add_argument(
-        "--write", action="store_true", help="with --draft: put the changes that the pages cite into them"
+        "--write", action="store_true", help="with --draft: add the changes that the pages cite to them"
     )
 
 

@@ -50,7 +50,7 @@ def _attachment(name: str) -> Attachment:
 
 
 def run_files(name: str) -> tuple[str, ...]:
-    """A file itself, or the files below a folder but for weights and data. Raises `Unreadable`."""
+    """A file itself, or the files below a folder except for weights and data. Raises `Unreadable`."""
     folder = Path(name)
     if name == STDIN or not folder.is_dir():
         return (name,)

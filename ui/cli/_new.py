@@ -32,10 +32,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folder", type=Path, help="where the page goes (kb/causes/<framework> in this repository)")
     parser.add_argument("--new-folder", action="store_true", help="create the folder if it does not exist")
     parser.add_argument("--seen", metavar="TEXT", help="answer to question 1: what goes wrong")
-    parser.add_argument("--releases", metavar="TEXT", help="to 2: package, first release with it, first without")
-    parser.add_argument("--run", dest="pasted", metavar="TEXT", help="to 3: command or config, or a file that has it")
-    parser.add_argument("--why", metavar="TEXT", help="to 4: why it happens; a second line says what helps")
-    parser.add_argument("--source", metavar="URL", help="to 5: where others can read it")
+    parser.add_argument("--releases", metavar="TEXT", help="answer to 2: package, first release with it, first without")
+    parser.add_argument(
+        "--run", dest="pasted", metavar="TEXT", help="answer to 3: command or config, or a file with it"
+    )
+    parser.add_argument("--why", metavar="TEXT", help="answer to 4: why it happens; a second line says what helps")
+    parser.add_argument("--source", metavar="URL", help="answer to 5: where others can read it")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -12,22 +12,20 @@ from trainmedic.ui.cli._input import sources
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb_of_sources", required=True, metavar="ACTION")
-    listing = verbs.add_parser("list", help="what is stored")
+    listing = verbs.add_parser("list", help="list what is stored")
     listing.add_argument("package", nargs="?", default="")
-    fetch = verbs.add_parser("fetch", help="store releases of the package index, or those of files")
+    fetch = verbs.add_parser("fetch", help="store releases from the package index or from files")
     what = "PACKAGE==VERSION, PACKAGE (its newest release), or a wheel or sdist"
     fetch.add_argument("release", nargs="+", metavar="RELEASE", help=what)
     place = fetch.add_mutually_exclusive_group()
-    place.add_argument("--installed", action="store_true", help="store what is installed of these packages")
-    place.add_argument(
-        "--checkout", type=Path, metavar="FOLDER", help="store PACKAGE==VERSION as a git checkout has it"
-    )
+    place.add_argument("--installed", action="store_true", help="store the installed releases of these packages")
+    place.add_argument("--checkout", type=Path, metavar="FOLDER", help="store PACKAGE==VERSION from a git checkout")
     fetch.add_argument("--tag", help="tag or commit of the checkout")
     fetch.add_argument("--below", default="", metavar="FOLDER", help="folder of the project in the checkout")
-    export = verbs.add_parser("export", help="write what is stored to one file")
+    export = verbs.add_parser("export", help="export what is stored to one file")
     export.add_argument("file", type=Path)
     export.add_argument("package", nargs="*", help="only these packages")
-    importing = verbs.add_parser("import", help="store what such a file has")
+    importing = verbs.add_parser("import", help="import the releases from such a file")
     importing.add_argument("file", nargs="+", type=Path)
 
 

@@ -31,16 +31,22 @@ class ServiceFailed(TrainmedicError):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("question", nargs="?", default="", metavar="QUESTION", help="what you see; - is standard input")
+    parser.add_argument(
+        "question", nargs="?", default="", metavar="QUESTION", help="what you see; - reads standard input"
+    )
     parser.add_argument("-f", "--file", action="append", default=[], metavar="FILE", help="config, log, pip list …")
-    parser.add_argument("--json", action="store_true", help="the whole answer object")
-    parser.add_argument("--why", action="store_true", help="also print what was considered, for and against each")
+    parser.add_argument("--json", action="store_true", help="print the whole answer object as JSON")
+    parser.add_argument(
+        "--why", action="store_true", help="also print what was considered, with the evidence for and against each"
+    )
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
     parser.add_argument("--mode", choices=("auto", "deterministic", "investigate"), default="auto", help=MODES)
     parser.add_argument("--server", metavar="URL", help="ask this service instead of the installed knowledge")
     parser.add_argument("--key", metavar="KEY_FILE", help="file with the key of that service")
     parser.add_argument("--conversation", metavar="ID", help="with --server: continue this conversation")
-    parser.add_argument("--top-k", type=int, default=5, choices=range(1, 21), metavar="N", help="causes listed (1–20)")
+    parser.add_argument(
+        "--top-k", type=int, default=5, choices=range(1, 21), metavar="N", help="number of causes to list (1–20)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -35,21 +35,27 @@ EFFECTS = ("silent", "hang", "crash", "save", "resume", "memory", "slow", "log")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="*", metavar="FILE", help="lists of packages, files of the run; - reads stdin")
-    parser.add_argument("--installed", action="store_true", help="audit the packages of this Python")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="package lists and files of the run; - reads standard input"
+    )
+    parser.add_argument("--installed", action="store_true", help="audit the packages installed in this Python")
     parser.add_argument("--good", action="append", default=[], metavar="FILE", help="packages of a run that works")
     parser.add_argument("--bad", action="append", default=[], metavar="FILE", help="packages of the run that fails")
-    parser.add_argument("--question", default="", metavar="TEXT", help="what you see, to order the defects by")
-    parser.add_argument("--format", default="text", help="text, json, sarif, github, osv, or one that is installed")
-    parser.add_argument("--all", action="store_true", help="also list and clear what only may be there")
+    parser.add_argument("--question", default="", metavar="TEXT", help="what you see; orders the defects by it")
+    parser.add_argument("--format", default="text", help="text, json, sarif, github, osv, or an installed plugin's")
+    parser.add_argument("--all", action="store_true", help="also list and clear defects that may be there")
     change = parser.add_mutually_exclusive_group()
-    change.add_argument("--diff", action="store_true", help="show the change of the requirement files")
-    change.add_argument("--fix", action="store_true", help="change the requirement files in place")
+    change.add_argument("--diff", action="store_true", help="show the changes to the requirement files")
+    change.add_argument("--fix", action="store_true", help="edit the requirement files in place")
     levels = (*EFFECTS, "never")
-    parser.add_argument("--fail-on", choices=levels, default="crash", help="least harmful effect for exit code 1")
+    parser.add_argument(
+        "--fail-on", choices=levels, default="crash", help="least harmful effect that makes the exit code 1"
+    )
     parser.add_argument("--exit-zero", action="store_true", help="exit 0 even if there are defects")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
-    parser.add_argument("--kb", action="append", default=[], metavar="FOLDER", help="folder with lists of defects")
+    parser.add_argument(
+        "--kb", action="append", default=[], metavar="FOLDER", help="folder with your own lists of defects"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

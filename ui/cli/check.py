@@ -34,16 +34,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="further file of the run, such as requirements.txt where only changed files are given; may be absent",
+        help="additional file of the run, such as requirements.txt when only changed files are given; may be missing",
     )
-    parser.add_argument("--format", default="text", help="text, json, sarif, github, or one that is installed")
+    parser.add_argument("--format", default="text", help="text, json, sarif, github, or an installed plugin's")
     change = parser.add_mutually_exclusive_group()
     change.add_argument("--diff", action="store_true", help="show the patches")
     change.add_argument("--fix", action="store_true", help="apply the safe fixes in place")
     parser.add_argument("--fail-on", choices=LEVELS, default="error", help="lowest severity that makes the exit code 1")
     parser.add_argument("--exit-zero", action="store_true", help="exit 0 even if there are findings")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
-    parser.add_argument("--kb", action="append", default=[], metavar="FOLDER", help="folder with pages of your own")
+    parser.add_argument("--kb", action="append", default=[], metavar="FOLDER", help="folder with your own pages")
 
 
 def run(options: argparse.Namespace) -> int:

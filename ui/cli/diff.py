@@ -32,9 +32,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("works", metavar="GOOD", help="file or folder of the run that works")
     parser.add_argument("fails", metavar="BAD", help="file or folder of the run that fails")
     parser.add_argument(
-        "--good", action="append", default=[], metavar="FILE", help="further file of the run that works"
+        "--good", action="append", default=[], metavar="FILE", help="additional file of the run that works"
     )
-    parser.add_argument("--bad", action="append", default=[], metavar="FILE", help="further file of the run that fails")
+    parser.add_argument(
+        "--bad", action="append", default=[], metavar="FILE", help="additional file of the run that fails"
+    )
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--exit-zero", action="store_true", help="exit 0 even if a difference explains the failure")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")

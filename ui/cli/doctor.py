@@ -8,7 +8,7 @@ those whose script prints its stack on it.
 
 Examples: trainmedic doctor outputs/sft; trainmedic doctor 12345 --symptom "loss stays at 0"
           trainmedic doctor 12345 --stacks      where each rank of a run that hangs stands
-          trainmedic doctor --bundle out.zip    what was found, secrets masked, to send to somebody
+          trainmedic doctor --bundle out.zip    what was found, secrets masked, to send to someone
 
 Exit code 0: nothing found; 1: a cause, an error or a sign of failure; 2: usage error; 3: nothing of a run was found.
 """
@@ -30,10 +30,14 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", nargs="?", default=".", metavar="RUN", help="folder, process or job:NUMBER")
     parser.add_argument("--symptom", default="", metavar="TEXT", help="what you see, in your own words")
-    parser.add_argument("--json", action="store_true", help="the page as JSON")
-    parser.add_argument("--bundle", metavar="FILE", help="also write what was found, secrets masked, as a zip archive")
-    parser.add_argument("--stacks", action="store_true", help="it hangs: also take the stacks of the running ranks")
-    parser.add_argument("--quick", action="store_true", help="rules, known defects and messages alone, in a second")
+    parser.add_argument("--json", action="store_true", help="print the page as JSON")
+    parser.add_argument(
+        "--bundle", metavar="FILE", help="also write the collected files, secrets masked, to a zip archive"
+    )
+    parser.add_argument(
+        "--stacks", action="store_true", help="the run hangs: also take the stacks of the running ranks"
+    )
+    parser.add_argument("--quick", action="store_true", help="only rules, known defects and messages: takes a second")
     parser.add_argument("--mode", choices=("auto", "deterministic", "investigate"), default="auto", help="as for ask")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
 

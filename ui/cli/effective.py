@@ -17,7 +17,7 @@ FREES_NOTHING = True
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="files of one run; - reads standard input")
-    parser.add_argument("--all", action="store_true", help="also the defaults that no rule speaks of")
+    parser.add_argument("--all", action="store_true", help="also list defaults that no rule mentions")
     parser.add_argument("--json", action="store_true", help="print JSON, always with all options")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
 

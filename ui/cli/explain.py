@@ -15,7 +15,9 @@ FREES_NOTHING = True
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("message", nargs="+", metavar="MESSAGE|FILE", help="a message, or files; - is standard input")
+    parser.add_argument(
+        "message", nargs="+", metavar="MESSAGE|FILE", help="a message, or files; - reads standard input"
+    )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
 

@@ -37,11 +37,11 @@ class IndexStatus:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    build = actions.add_parser("build", help="make the index of the pages as they are")
+    build = actions.add_parser("build", help="build the index of the current pages")
     build.add_argument(
         "--package",
         action="store_true",
-        help="make the one in trainmedic-data instead: shipped pages, default embedder; nothing to do if it fits",
+        help="build the one in trainmedic-data instead (shipped pages, default embedder), unless it is up to date",
     )
     actions.add_parser("verify", help="check the files of the index in use")
     actions.add_parser("status", help="show the index in use and whether it is older than the pages")

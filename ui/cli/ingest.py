@@ -34,17 +34,23 @@ PROGRESS = 1_000
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", help="folder, git, github or web; left out, the location tells")
+    parser.add_argument("source", metavar="SOURCE", help="folder, git, github or web (default: by location)")
     parser.add_argument("location", metavar="LOCATION", nargs="?", help="a path or an address")
-    parser.add_argument("--out", type=Path, metavar="PATH", help="folder of the drafts (drafts/ in the data folder)")
+    parser.add_argument("--out", type=Path, metavar="PATH", help="folder for the drafts (drafts/ in the data folder)")
     parser.add_argument(
-        "--drafts", action="store_true", help="also draft resolved issues (a team's own threads always are)"
+        "--drafts",
+        action="store_true",
+        help="also draft pages from resolved issues (a team's own threads are always drafted)",
     )
     parser.add_argument(
-        "--ray", action="store_true", help="read and embed by Ray Data, for a cluster (pip install 'trainmedic[bulk]')"
+        "--ray",
+        action="store_true",
+        help="read and embed with Ray Data, for a cluster (pip install 'trainmedic[bulk]')",
     )
     parser.add_argument(
-        "--internal", action="store_true", help="of web pages: follow redirects of public pages into your network too"
+        "--internal",
+        action="store_true",
+        help="for web pages: also follow redirects from public pages into your network",
     )
     parser.add_argument("--full", action="store_true", help="read everything again, not only what changed")
     parser.add_argument("--json", action="store_true")

@@ -29,7 +29,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     lint = actions.add_parser("lint", help="check pages")
     lint.add_argument("page", nargs="*", type=Path, metavar="PAGE", help="pages or lists of defects (all)")
-    lint.add_argument("--kb", action="append", default=[], type=Path, metavar="FOLDER", help="a folder of your pages")
+    lint.add_argument(
+        "--kb", action="append", default=[], type=Path, metavar="FOLDER", help="folder with your own pages"
+    )
     listing = actions.add_parser("list", help="list cases, mechanisms and rules")
     kinds = ("cases", "rules", "mechanisms", "defects", "signals", "settings", "concepts")
     listing.add_argument("--kind", choices=kinds)
@@ -38,9 +40,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument("id")
     show.add_argument("--language", choices=("en", "zh"), default="en")
     _new.arguments(actions.add_parser("new", help="write a page from five answers"))
-    _anchors.arguments(actions.add_parser("anchors", help="what rests on source that is read again"))
-    _sources.arguments(actions.add_parser("sources", help="the stored source code of packages"))
-    _update.arguments(actions.add_parser("update", help="what came since of the known packages"))
+    _anchors.arguments(
+        actions.add_parser("anchors", help="show which claims are anchored to source, and which are not")
+    )
+    _sources.arguments(actions.add_parser("sources", help="manage the stored source code of packages"))
+    _update.arguments(actions.add_parser("update", help="show what changed in newer releases of the known packages"))
 
 
 def run(options: argparse.Namespace) -> int:

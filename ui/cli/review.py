@@ -48,7 +48,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             action.add_argument("case", metavar="CASE")
         if name == "publish":
             action.add_argument("--folder", type=Path, help="your folder of pages (the first of kb_paths)")
-        action.add_argument("--drafts", type=Path, metavar="PATH", help="folder of the drafts (as of ingest --out)")
+        action.add_argument(
+            "--drafts", type=Path, metavar="PATH", help="folder with the drafts (as given to ingest --out)"
+        )
         action.add_argument("--json", action="store_true")
 
 

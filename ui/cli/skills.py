@@ -21,7 +21,7 @@ NAME = "trainmedic/SKILL.md"
 def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="install|show", required=True)
     install = actions.add_parser("install", help=f"write {NAME} into the skills folders")
-    install.add_argument("--target", type=Path, metavar="DIR", help="this skills folder alone")
+    install.add_argument("--target", type=Path, metavar="DIR", help="only this skills folder")
     actions.add_parser("show", help="print the file")
 
 

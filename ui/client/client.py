@@ -106,7 +106,7 @@ class Client:
         return self._post(Audit, "/v1/audit", attachments=files(attachments), good=files(good), language=language)
 
     def diff(self, good: Files, bad: Files, *, language: PageLanguage = "en") -> Diff:
-        """What differs between the files of a run that works and of one that fails; nothing is stored."""
+        """Differences between the files of a run that works and of one that fails; nothing is stored."""
         return self._post(Diff, "/v1/diff", good=files(good), bad=files(bad), language=language)
 
     def search(self, query: str, *, top_k: int = 10, language: Language = "auto", **filters: str) -> Hits:

@@ -1,4 +1,4 @@
-"""What the client returns: the service's own dataclasses under short names, with the JSON as it came.
+"""Results of the client: the service's own dataclasses under short names, with the JSON as it came.
 
 Fields that a newer service adds are ignored (``raw`` still has them); fields that an older one lacks get defaults.
 """

@@ -1,4 +1,4 @@
-"""What the collected files mean: an answer, and its page."""
+"""Diagnose the collected files: an answer, and its page."""
 
 from __future__ import annotations
 

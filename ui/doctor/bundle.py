@@ -1,4 +1,4 @@
-"""What was collected as an archive that can be sent: texts only, masked, with a manifest of what was read."""
+"""The collected files as an archive to send: texts only, masked, with a manifest of what was read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def bundle_of(collected: Collected) -> bytes:
-    """The archive. What is no text is named in its manifest alone."""
+    """The archive. What is not text is named in its manifest alone."""
     counts: dict[str, int] = {}
     files, texts = [], {}
     for found in collected.found:

@@ -1,4 +1,4 @@
-"""What is taken of a run: its command, configuration, logs, versions and devices. Each source is a collector."""
+"""Collectors for a run: its command, configuration, logs, versions and devices. Each source is a collector."""
 
 from __future__ import annotations
 

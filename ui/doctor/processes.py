@@ -18,7 +18,7 @@ _MOST_PARENTS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """``folder`` is its working directory; ``variables`` are empty for a process of somebody else."""
+    """``folder`` is its working directory; ``variables`` are empty for a process of someone else."""
 
     pid: int
     parent: int

@@ -1,4 +1,4 @@
-"""Reading of folders that anybody may have filled: regular files only, no links, within a budget of files, bytes, depth
+"""Reading of folders that anyone may have filled: regular files only, no links, within a budget of files, bytes, depth
 and time."""
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Reading:
 
     def file(self, path: Path, most: int = MOST_OF_ONE) -> tuple[bytes, int, int] | None:
         """The content, or what matters in a longer one, how many lines of it were left out, and how many bytes at its
-        beginning were passed over. None if it is no regular file, cannot be read, was read before, or the budget is
+        beginning were passed over. None if it is not a regular file, cannot be read, was read before, or the budget is
         spent."""
         if self.is_over:
             return None

@@ -42,7 +42,9 @@ def target_of(word: str) -> Target:
     if path.is_file():
         raise InvalidRequest(f"{word} is a file", hint="name the folder of the run; trainmedic check reads files")
     if not number.isdecimal():
-        raise NotFound(f"{word} is no folder", hint="a folder, the number of a process, or job:NUMBER of Slurm")
+        raise NotFound(
+            f"{word} is not a folder", hint="name a folder, a process by its number, or a Slurm job as job:NUMBER"
+        )
     found = process(int(number)) if number == word else None
     return _of_process(found) if found is not None else _of_job(number)
 

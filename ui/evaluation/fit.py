@@ -3,7 +3,7 @@
 A conditional logit over `service.ranking.features.NAMES`: the candidates of a question compete with each other and with
 "something else", which has features of its own (`NONE_NAMES`). The penalty pulls towards `PRIOR`, which was set by
 judgement, and every sign is bounded: a few hundred incidents must not teach the ranking that a traceback speaks against
-every cause. The weight of the fused retrieval has a floor, because on incidents that nobody here wrote no fitted weight
+every cause. The weight of the fused retrieval has a floor, because on incidents that no one here wrote no fitted weight
 has been worth more than plain rank fusion. Deterministic.
 """
 
@@ -120,7 +120,7 @@ class Sample:
     groups: tuple[str, ...]
 
     def part(self, chosen: Sequence[int]) -> Sample:
-        """Some of the questions, numbered anew."""
+        """Some of the questions, numbered again."""
         number = {question: n for n, question in enumerate(chosen)}
         rows = [row for row, question in enumerate(self.owner.tolist()) if question in number]
         return Sample(

@@ -317,7 +317,7 @@ def model_at(url: str, how: How) -> ChatModel:
 
 
 def _bare(incident: Incident) -> tuple[Message, ...]:
-    """The incident as somebody would paste it into a chat."""
+    """The incident as someone would paste it into a chat."""
     parts = [incident.question[incident.language]]
     room = MAX_PASTED
     for attachment in incident.attachments:

@@ -91,7 +91,7 @@ class Incident:
 class Result:
     """One answer to one incident. ``rank`` is the place of the first right cause, ``mechanism_rank`` of the first that
     at least states what is going on; None if none does. ``covered``: some cause of the knowledge is right. ``cited``: a
-    page names the thread as its source, so that the incident is no surprise to it."""
+    page names the thread as its source, so that the incident is not a surprise to it."""
 
     incident: Incident
     language: str

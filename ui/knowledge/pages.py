@@ -29,7 +29,7 @@ from trainmedic.ui.context import AppContext
 from trainmedic.ui.knowledge.catalogue import KINDS, Catalogue, Selection
 
 HEADERS = {"Cache-Control": "no-cache", "Vary": "Cookie, Authorization"}
-"""A team's pages have the addresses of everybody's."""
+"""A team's pages have the addresses of everyone's."""
 PATHS: Mapping[str, Language] = {path_of(language, "knowledge"): language for language in LANGUAGES}
 ON_PAGE = 60
 """Entries on one page of the list."""

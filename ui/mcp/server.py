@@ -150,7 +150,7 @@ def error_line(error: TrainmedicError) -> str:
 
 
 def owner_of(ctx: Context[Any, Any]) -> str:
-    """Whose conversation a call belongs to: the key's over HTTP, nobody's over standard input."""
+    """Whose conversation a call belongs to: the key's over HTTP, no one's over standard input."""
     request = ctx.request_context.request
     principal = getattr(getattr(request, "state", None), "principal", ANYBODY)
     return str(principal.id)

@@ -1,4 +1,4 @@
-"""What the tools take and return; tests keep a snapshot of the schemas.
+"""Arguments and results of the tools; tests keep a snapshot of the schemas.
 
 A result is a part of what the REST API returns, because a model pays for every token that it reads: no end columns,
 settings, signals or series. `PARTS` and `RESULTS` name the fields.

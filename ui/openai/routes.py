@@ -130,7 +130,7 @@ class Completion(BaseModel):
     top_k: Whole = Field(5, ge=1, le=20)
 
     def question(self) -> Ask:
-        """The last user message after the earlier ones, with the files of all; other roles are no evidence.
+        """The last user message after the earlier ones, with the files of all; other roles are not evidence.
 
         Raises `InvalidRequest` if no user message contains text, and `TooLarge` for too many files.
         """

@@ -32,7 +32,7 @@ ELEMENTS = 10
 CONSIDERED = 4
 """Lines on what else was considered."""
 FEEDBACK, RESOLVED = "trainmedic_feedback", "trainmedic_resolved"
-"""What clicks are called."""
+"""Action ids of the buttons."""
 GROUNDED = ("answered", "no_fault")
 """Verdicts that rest on a case or on a clean check."""
 

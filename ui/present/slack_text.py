@@ -9,7 +9,7 @@ from trainmedic.kb.fences import fence_after, fence_of
 from trainmedic.kb.lazy import regex
 
 ZERO_WIDTH = "\u200b"
-"""Put after what would begin a mention: invisible, and nobody is notified any more."""
+"""Put after what would begin a mention: invisible, and no one is notified any more."""
 FALLBACK = 3_000
 """Characters of a notification's text; the blocks hold all of it."""
 MAX_LINK = 900

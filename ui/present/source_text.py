@@ -1,4 +1,4 @@
-"""What changed in the code between two set-ups, for a terminal."""
+"""Code changes between two set-ups, for a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the channels call a verdict: one without certainty, and one about a config alone, have names of their own."""
+"""Names of verdicts in the channels: an uncertain one, and one about a config alone, are named differently."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LOG",
         help="log to follow, - for standard input; with a command, its output is watched too",
     )
-    parser.add_argument("--config", action="append", default=[], metavar="FILE", help="file that belongs to the run")
+    parser.add_argument("--config", action="append", default=[], metavar="FILE", help="file of the run")
     parser.add_argument("--strict", action="store_true", help="do not launch if the check finds an error")
     parser.add_argument("--once", action="store_true", help="read LOG once and exit instead of following it")
     parser.add_argument(

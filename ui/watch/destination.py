@@ -1,6 +1,6 @@
 """Delivers a diagnosis: as JSON to an http(s) address, to everything else through Apprise.
 
-The address is the user's own, so internal hosts are allowed; redirects, which somebody else decides, are not followed.
+The address is the user's own, so internal hosts are allowed; redirects, which someone else decides, are not followed.
 """
 
 from __future__ import annotations

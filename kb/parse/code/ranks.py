@@ -1,4 +1,4 @@
-"""What depends on the rank: collectives that only some ranks enter, gradients that are never exchanged."""
+"""Code that depends on the rank: collectives that only some ranks enter, gradients that are never exchanged."""
 
 from __future__ import annotations
 

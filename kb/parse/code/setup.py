@@ -63,7 +63,7 @@ def optimizer_before_adapter(program: Program) -> Flaws:
 
 
 def optimizer_before_new_parameters(program: Program) -> Flaws:
-    """The model's parameters are replaced after the optimizer was made: it trains what nobody uses."""
+    """The model's parameters are replaced after the optimizer was made: it trains what no one uses."""
     for owner, event, _, later in _optimizers(program):
         for other in later:
             trained = (each for each in later if each.at > other.at)

@@ -241,7 +241,7 @@ def graph_kept_for_logging(program: Program) -> Flaws:
                 isinstance(e.node, ast.Assign) and e is not event and event.loops[0] in e.loops
                 for e in program.assignments.get(total, ())
             ):
-                continue  # begun anew every few steps
+                continue  # begun again every few steps
             yield (event.node,)
             return
 

@@ -1,1 +1,1 @@
-"""What programs print: rows of metrics, messages, errors, and the signals in them."""
+"""Output of programs: rows of metrics, messages, errors, and the signals in them."""

@@ -69,7 +69,7 @@ def _detail(match: re.Match[str]) -> str:
 def _loss_scale(piece: Piece) -> Iterator[Signal]:
     if "OVERFLOW" not in piece.text:
         return
-    # DeepSpeed finds its scale by a few overflows at the start; that many are no search any more.
+    # DeepSpeed finds its scale by a few overflows at the start; that many are not search any more.
     for count, match in enumerate(_LOSS_SCALE.finditer(piece.text), 1):
         scale = _number(match["new"] or match["old"])
         if count >= _MANY_OVERFLOWS or (scale is not None and scale <= _COLLAPSED_SCALE):

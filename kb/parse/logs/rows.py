@@ -185,7 +185,7 @@ class _Bars:
     """The steps that the Trainer's progress bar counts on lines of its own.
 
     The Trainer moves its bar before it logs, so the bar on the line before a row has counted the row's step; the one
-    that evaluation draws has another total, and its row is no step of training.
+    that evaluation draws has another total, and its row is not a step of training.
     """
 
     def __init__(self, lines: list[str]) -> None:

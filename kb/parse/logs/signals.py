@@ -61,7 +61,7 @@ def signals(
     for signal in candidates:
         unique.setdefault((signal.kind, signal.span, signal.stated), signal)
     results = list(unique.values())
-    logged = [row for row in rows if row.style != "user"]  # a number quoted in a sentence is no log
+    logged = [row for row in rows if row.style != "user"]  # a number quoted in a sentence is not a log
     if logged and not any(s.kind not in BENIGN for s in results) and all(finite_except(row) for row in rows):
         row = logged[-1]
         observed = _observed("healthy", rows=len(logged))

@@ -1,7 +1,7 @@
 """The command that a launcher printed into its log, as a command → `kb.parse.readers.shell`. Never raises.
 
 DeepSpeed prints ``cmd = python -m …`` and, for each process, Python's list of its words; accelerate and torchrun name
-that list when the program fails. All processes get the same words but for their rank: the first list is read.
+that list when the program fails. All processes get the same words except for their rank: the first list is read.
 """
 
 from __future__ import annotations

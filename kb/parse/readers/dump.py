@@ -84,7 +84,7 @@ def arguments(piece: Piece) -> tuple[Piece, Reading] | None:
 
 
 def _listed(piece: Piece, item: re.Match[str]) -> Option:
-    launched = item["key"] == "world_size"  # nobody writes it: the launcher sets it
+    launched = item["key"] == "world_size"  # no one writes it: the launcher sets it
     return Option(
         key="num_processes" if launched else item["key"].replace("_", "-"),
         value=typed(item["value"]),

@@ -3,7 +3,7 @@
 TOML locks (``uv.lock``, ``poetry.lock``, ``pdm.lock``, ``pylock.toml``), conda's explicit lists and
 ``environment.yml``, and JSON (``pip list --format json``, ``pip inspect``, ``conda list --json``, ``Pipfile.lock``,
 CycloneDX and SPDX bills of materials). The TOML and YAML files are scanned line by line: they are written by programs,
-and a part of one, as pasted, is no document. Everything else is read by `kb.parse.readers.versions`.
+and a part of one, as pasted, is not a document. Everything else is read by `kb.parse.readers.versions`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PYTHON_KINDS = ("pkg:pypi/", "pkg:conda/")
 
 
 def read(piece: Piece) -> tuple[VersionFact, ...]:
-    """One fact per package; empty if the text is no lock file. Several locked versions give a range."""
+    """One fact per package; empty if the text is not a lock file. Several locked versions give a range."""
     facts: dict[str, VersionFact] = {}
     for name, version, start, end in _entries(piece.text):
         fact = _fact(piece, name, version, start, end)

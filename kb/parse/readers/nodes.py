@@ -1,4 +1,4 @@
-"""What the configuration readers read into (leaves, lists, entries with offsets), and how that becomes `Option` values.
+"""Nodes of the configuration readers (leaves, lists, entries with offsets), and how that becomes `Option` values.
 
 Nested entries become dotted keys (``zero_optimization.stage``), lists of scalars one tuple, entries inside lists get
 the index as a part of the key (``datasets.0.path``). Work is bounded: an alias bomb ends at `MOST_NODES`.

@@ -31,9 +31,9 @@ def _choice(value: Any) -> Any:
 
 
 def _told(key: Any, value: Any, package: str, kind: str) -> bool:
-    """Whether it is a plain value that somebody chose: most fields hold their defaults or what was computed.
+    """Whether it is a plain value that someone chose: most fields hold their defaults or what was computed.
 
-    The installed release made the object, so a field that its class does not list is none that anybody wrote.
+    The installed release made the object, so a field that its class does not list is none that anyone wrote.
     """
     if not isinstance(key, str) or not key.isidentifier() or key.startswith("_") or key in _PRIVATE:
         return False

@@ -30,7 +30,7 @@ _ANSI = regex(r"\\(.)", re.DOTALL)
 _ANSI_MEANING = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 _SMART_SINGLE = "‘’"
 _REACH = 8192  # how far a closing bracket is looked for; keeps unclosed ones linear
-_PATIENCE = 50  # so many brackets that never close are no script: the others are looked for nearby only
+_PATIENCE = 50  # so many brackets that never close are not script: the others are looked for nearby only
 _SHORT_REACH = 128
 
 

@@ -232,7 +232,7 @@ def _pins(line: str, at: int) -> Iterator[_Hit]:
     if "==" in line:
         for match in _PIN.finditer(line):
             tail = line[match.end() : match.end() + 2]
-            known = "." in match["version"] or package(match["name"]) in PACKAGES  # "step == 10" is no pin
+            known = "." in match["version"] or package(match["name"]) in PACKAGES  # "step == 10" is not a pin
             if known and not is_target(line, match) and not tail.lstrip().startswith(",") and not tail.startswith(".*"):
                 yield _hit(package(match["name"]), match, at, f"{match[0].strip()} in a listing", weight=2)
     if "<" in line or ">" in line or "~=" in line:

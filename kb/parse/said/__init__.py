@@ -1,1 +1,1 @@
-"""What users say in sentences: versions, symptoms, remedies, comparisons, devices, quoted options."""
+"""Facts that users state in sentences: versions, symptoms, remedies, comparisons, devices, quoted options."""

@@ -31,7 +31,7 @@ from trainmedic.kb.parse.said.version_history import bare, moves, worked
 from trainmedic.kb.parse.source import Piece
 
 MAX_CHARACTERS = 100_000
-"""Nobody writes more: beyond it stands pasted output, which the other readers take."""
+"""No one writes more: beyond it stands pasted output, which the other readers take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What users tried and what came of it: "lowering the lr made no difference", "works without packing", "试过…没用"."""
+"""Remedies that users tried: "lowering the lr made no difference", "works without packing", "试过…没用"."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SUGGESTED = regex(
     r"可以?尝试|可以试|(?<![按照的])(?:建议|推荐)|(?<![a-z])(?:may|might|recommend|suggest)(?:s|ed)?(?![a-z])",
     re.IGNORECASE,
 )
-"""What somebody advises was not done, unless it is said that it did not help."""
+"""What someone advises was not done, unless it is said that it did not help."""
 _CONCERNS = frozenset({"setting", "component", "algorithm", "data", "hardware", "concept"})
 _MOST = 20
 _NEXT = 60

@@ -2,7 +2,7 @@
 
 A name (an option's, or one that people use), a link of words and a value; a switch and a word that turns it; or a word
 that is a value itself. Whether the value is in effect is decided by its clause: what is asked, advised, supposed,
-denied, or said of an earlier run is no fact. Of several values the one that the run was changed to, or fails with,
+denied, or said of an earlier run is not a fact. Of several values the one that the run was changed to, or fails with,
 counts.
 """
 

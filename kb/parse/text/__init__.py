@@ -1,1 +1,1 @@
-"""What arrived → its stretches of text, each with what it is."""
+"""Input → its stretches of text, each with its kind."""

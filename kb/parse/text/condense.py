@@ -154,7 +154,7 @@ class _Stretch:
 
 
 def _may_stand_alone(line: bytes) -> bool:
-    """Not a line of a private key: nobody could tell it for one without the lines around it."""
+    """Not a line of a private key: no one could tell it for one without the lines around it."""
     return len(line) <= LONGEST_BETWEEN and not _KEY_MATERIAL.match(line)
 
 

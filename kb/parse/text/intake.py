@@ -1,4 +1,4 @@
-"""What arrived (bytes or text, any size, any encoding) → masked text with the user's line numbers. Never raises."""
+"""Input (bytes or text, any size, any encoding) → masked text with the user's line numbers. Never raises."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def decode(content: bytes) -> tuple[str, str] | None:
     """Text and the name of its encoding, or None for binary content.
 
     Byte order marks decide; then UTF-16 without one (every other byte zero), UTF-8, GB18030 (the usual encoding of
-    Chinese Windows consoles), and at last UTF-8 with replacement characters.
+    Chinese Windows consoles), and finally UTF-8 with replacement characters.
     """
     if content.startswith(codecs.BOM_UTF8):
         return content.decode("utf-8-sig", "replace"), "utf-8-sig"

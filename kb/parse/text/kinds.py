@@ -1,4 +1,4 @@
-"""What a file, a fenced block or a text is as a whole. `kb.parse.text.stretches` tells line by line."""
+"""The kind of a file, a fenced block or a text as a whole. `kb.parse.text.stretches` tells line by line."""
 
 from __future__ import annotations
 

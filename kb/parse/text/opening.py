@@ -1,4 +1,4 @@
-"""What arrived in a form of its own → text: compressed texts, histories of runs, pictures, PDF. Never raises."""
+"""Inputs in special formats → text: compressed texts, histories of runs, pictures, PDF. Never raises."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Opened:
 
 
 def foreign_kind(content: bytes) -> tuple[str, bool]:
-    """The kind of a file whose beginning is no text (picture, pdf, archive; else empty), and whether it can be read."""
+    """The kind of a file whose beginning is not text (picture, pdf, archive or empty), and whether it is readable."""
     if pictures.is_picture(content):
         return "picture", pictures.readable()
     if content.startswith(_PDF):
@@ -139,4 +139,4 @@ def _of_pickle(content: bytes) -> tuple[str, str]:
             return recorded.text_of(value), "flight-recorder dump"
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise pickles.PickleRefusedError("it is damaged, too large or too deep") from error
-    raise pickles.PickleRefusedError("it is no memory snapshot, flight-recorder dump or training_args.bin")
+    raise pickles.PickleRefusedError("it is not a memory snapshot, flight-recorder dump or training_args.bin")

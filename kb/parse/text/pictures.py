@@ -28,7 +28,7 @@ LEAST_SURE = 0.5
 INK = 40
 """Shades of grey that ink differs from its line's paper."""
 FRAME = 0.8
-"""Share of all lines in which a column has ink that is no writing, but the edge of a window."""
+"""Share of all lines in which a column has ink that is not writing, but the edge of a window."""
 GAP = 4
 """Heights of a line between two parts of it that are read for themselves."""
 _MAGIC = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")

@@ -81,7 +81,7 @@ def _fence_end(lines: list[str], at: int, mark: str) -> int:
 def _fence_body(piece: Piece, lines: list[str], starts: list[int], at: int, end: int, fence: re.Match[str]) -> Piece:
     """The lines inside, without the quote marks or indentation that stand before the fence itself.
 
-    Text on the opening line that is no language name, and text before a closing mark, belong to the body.
+    Text on the opening line that is not a language name, and text before a closing mark, belong to the body.
     """
     first = at + 1
     start = starts[first] if first < len(starts) else len(piece.text)

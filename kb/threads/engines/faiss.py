@@ -1,7 +1,7 @@
 """Vectors in one SQLite file, searched by faiss in memory: exactly up to `EXACT` vectors, beyond by an inverted file.
 
 The inverted file is trained when a bulk of writes ends, and written beside; vectors that come later are added to it
-when it is opened. What is removed stays in it until it is trained anew, and is left out of what is found.
+when it is opened. What is removed stays in it until it is trained again, and is left out of what is found.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SAMPLE = 48
 """Vectors for each list that it is trained on."""
 ROUNDS = 6
 STALE = 0.2
-"""The share of new and removed vectors beyond which the inverted file is trained anew."""
+"""The share of new and removed vectors beyond which the inverted file is trained again."""
 SPARE = 64
 """Neighbours beyond those wanted, for removed ones."""
 READ = 20_000
@@ -91,7 +91,7 @@ class FaissEngine:
         return ranked([(names[number], cosine) for number, cosine in chosen if number in names], most)
 
     def optimise(self) -> None:
-        """Train the inverted file anew if there are enough vectors, and enough of them changed."""
+        """Train the inverted file again if there are enough vectors, and enough of them changed."""
         size = self.count()
         if size <= self._exact:
             (self._folder / INVERTED).unlink(missing_ok=True)

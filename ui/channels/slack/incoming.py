@@ -67,7 +67,7 @@ def unescaped(text: str, bot_user: str = "") -> str:
             return ""
         return match["kind"].replace("!", "@") + (match["label"] or match["id"])
 
-    text = _REFERENCE.sub(named, text)  # before unescaping: a typed "<@U1>" arrives escaped and is no mention
+    text = _REFERENCE.sub(named, text)  # before unescaping: a typed "<@U1>" arrives escaped and is not a mention
     text = _LINK.sub(lambda match: _address(match["url"], match["label"]), text)
     # `&amp;` last, so that a typed `&lt;` (escaped as `&amp;lt;`) stays one.
     text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")

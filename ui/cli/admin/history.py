@@ -1,4 +1,4 @@
-"""What stored conversations left open, for the curator of a team's knowledge, and the deletion of one.
+"""Open questions in stored conversations, for the curator of a team's knowledge, and the deletion of one.
 
 unresolved  questions that nothing explained, that were not answered, or whose answer was voted down, the latest first
 delete ID   delete a conversation with its answers, feedback and copies, whoever asked; ID is its id or an answer's
@@ -17,8 +17,8 @@ LONGEST = 100
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=("unresolved", "delete"))
-    parser.add_argument("id", nargs="?", help="of the conversation to delete")
-    parser.add_argument("--top", type=int, default=20, metavar="N", help="how many are listed (20)")
+    parser.add_argument("id", nargs="?", help="id of the conversation to delete")
+    parser.add_argument("--top", type=int, default=20, metavar="N", help="number to list (20)")
     parser.add_argument("--json", action="store_true")
 
 

@@ -22,18 +22,18 @@ UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    new = actions.add_parser("new", help="make a key")
+    new = actions.add_parser("new", help="create a key")
     new.add_argument("name")
     new.add_argument("--scope", choices=("read", "ask", "admin"), default="ask")
-    new.add_argument("--limit", default="", metavar="N/PERIOD", help="its own rate limit, such as 600/minute")
-    new.add_argument("--expires", type=period, metavar="PERIOD", help="how long it is valid, such as 90d (for ever)")
-    actions.add_parser("list", help="all keys").add_argument("--json", action="store_true")
-    rotate = actions.add_parser("rotate", help="a new secret for a key")
+    new.add_argument("--limit", default="", metavar="N/PERIOD", help="rate limit of this key, such as 600/minute")
+    new.add_argument("--expires", type=period, metavar="PERIOD", help="validity, such as 90d (default: no expiry)")
+    actions.add_parser("list", help="list all keys").add_argument("--json", action="store_true")
+    rotate = actions.add_parser("rotate", help="issue a new secret for a key")
     rotate.add_argument("id")
     rotate.add_argument(
-        "--grace", type=period, default="24h", metavar="PERIOD", help="how long the old one works (24h)"
+        "--grace", type=period, default="24h", metavar="PERIOD", help="how long the old secret keeps working (24h)"
     )
-    actions.add_parser("revoke", help="end a key").add_argument("id")
+    actions.add_parser("revoke", help="revoke a key").add_argument("id")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -75,7 +75,7 @@ def period(text: str) -> timedelta:
     """A time such as 30m, 24h or 90d."""
     number, unit = text[:-1], text[-1:]
     if not (number.isascii() and number.isdigit() and unit in UNITS and len(number) < 6):
-        raise argparse.ArgumentTypeError(f"{text!r} is no period such as 30m, 24h or 90d")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a period; write it like 30m, 24h or 90d")
     return timedelta(**{UNITS[unit]: int(number)})
 
 

@@ -1,4 +1,4 @@
-"""Who did what with this service, and when: the audit log. It holds ids, routes and results, and no text of anybody."""
+"""Who did what with this service, and when: the audit log. It holds ids, routes and results, and no text of anyone."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from trainmedic.ui.cli.admin.key import period
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--who", default="", metavar="ID", help="only of this key or user, such as key:3f9a1c27b804")
-    parser.add_argument("--since", type=period, metavar="PERIOD", help="only of the last 30m, 24h or 7d")
-    parser.add_argument("--top", type=int, default=100, metavar="N", help="how many of the latest entries (100)")
+    parser.add_argument(
+        "--who", default="", metavar="ID", help="only entries of this key or user, such as key:3f9a1c27b804"
+    )
+    parser.add_argument("--since", type=period, metavar="PERIOD", help="only entries of the last 30m, 24h or 7d")
+    parser.add_argument("--top", type=int, default=100, metavar="N", help="number of latest entries to show (100)")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
 
 
