@@ -64,7 +64,7 @@ def asked(advisor: Advisor, question: str, *files: Attachment) -> Answer:
 def assert_sound(answer: Answer) -> None:
     """What holds of every answer."""
     assert answer.verdict in VERDICTS
-    assert answer.answer.startswith("> ")
+    assert answer.answer.startswith("> ") or answer.verdict == "not_in_kb"  # what this is for
     names = [i.name for i in answer.receipt.inputs]
     assert len(names) == len(set(names))
     places = [e for f in answer.findings for e in f.evidence] + [s.evidence for s in answer.signals]

@@ -21,8 +21,8 @@ ASK = 0.15
 PROOF = 0.75
 """The least weight of a fired finding (`features.finding_weight`) that proves its cause: an error or a warning about
 the very symptom asked about. On the outside incidents such a first cause was right in all of 22."""
-PROVEN = 0.6
-"""The least probability of a cause that a rule proves: below it another cause fits the question better."""
+PROVEN, SHOWN = 0.6, 0.4
+"""The least probabilities of a cause that a rule proves or shows: below them another cause fits the question better."""
 CLASHES = ("framework_clash", "framework_unsaid", "algorithm_clash", "family_clash", "version_outside", "worked_before")
 """Features that say that a case is about another run than this one."""
 
@@ -219,8 +219,9 @@ def _confidence(cause: Cause, context: Context, weights: Weights) -> Confidence:
     release has the defect.
     """
     word = weights.confidence(cause.probability)
-    if cause.features["rule_fired"] >= PROOF and cause.probability >= PROVEN:
-        word = "high"  # what a rule of its own found in the paste is more than likeness
+    if cause.features["rule_fired"] >= PROOF and cause.probability >= SHOWN:
+        # What a rule of its own found in the paste is more than likeness.
+        word = "high" if cause.probability >= PROVEN else "medium" if word == "low" else word
     if contradicted(cause.features) or context.intent.out_of_scope:
         return "low"
     against = cause.features["contradiction"] > cause.features["support"] or cause.features["excluded"]

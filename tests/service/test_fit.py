@@ -78,7 +78,7 @@ def test_the_answer_threshold_keeps_out_what_must_not_be_answered() -> None:
 
 
 def test_what_is_answered_with_low_confidence_is_no_claim() -> None:
-    with_cause = tops(*[(0.45, True), (0.45, True), (0.45, False), (0.9, True)] * 30)
+    with_cause = tops(*[(0.45, True), (0.45, True), (0.45, True), (0.45, True), (0.45, False), (0.9, True)] * 60)
     claimed, unclaimed = (tops((chance, False), *[(0.1, False)] * 9) for chance in (0.5, 0.42))
     assert thresholds(with_cause, claimed).answer == thresholds(with_cause, unclaimed).answer < 0.42
     assert thresholds(with_cause, claimed).medium == thresholds(with_cause, claimed).high
@@ -86,7 +86,7 @@ def test_what_is_answered_with_low_confidence_is_no_claim() -> None:
 
 
 def test_a_word_is_only_given_from_where_it_is_earned() -> None:
-    limits = thresholds(tops(*[(0.9, True)] * 40, *[(0.7, False), (0.7, False), (0.7, True)] * 2), tops((0.1, False)))
+    limits = thresholds(tops(*[(0.9, True)] * 60, *[(0.7, False), (0.7, False), (0.7, True)] * 2), tops((0.1, False)))
     assert 0.7 < limits.high <= 0.9
     assert limits.medium == limits.high
 
