@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Span
+from trainmedic.kb.parse.readers.shell_options import DASHES
 
 _OMITTED = ("...", "…")
+_MARKS = "“”„‘’＂＇" + DASHES[1:]
 _CUTS = ("blank_after_backslash", "comment_in_command", "missing_backslash")
 
 
 def typographic_characters(facts: Facts) -> Outcome:
+    """Silent where the marks stand only beside the command, as in the text of an ``echo``."""
     problems = shell_problems(facts, ("typographic",))
-    return fires(*(span for _, span in problems)) if problems else CLEAR
+    in_command = any(mark in text for text in _commands(facts) for mark in _MARKS)
+    return fires(*(span for _, span in problems)) if problems and in_command else CLEAR
+
+
+def _commands(facts: Facts) -> Iterator[str]:
+    texts = {source.name: source.text.split("\n") for source in facts.evidence.sources}
+    for region in facts.run.regions:
+        if region.kind == "command" and region.entry is not None:
+            yield "\n".join(texts.get(region.source, ())[region.start_line - 1 : region.end_line])
 
 
 def command_cut_short(facts: Facts) -> Outcome:

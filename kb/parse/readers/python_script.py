@@ -61,6 +61,8 @@ _KEYWORD_LINE = regex(r"^[ \t]*(?P<key>[A-Za-z_]\w*)[ \t]*=(?!=)", re.MULTILINE)
 _CONFIG_NAME = regex(r"args|config|cfg|kwargs|param|argument|\bds\b|zero", re.IGNORECASE)
 _VARIABLES = {name: regex(file.variable, re.IGNORECASE) for name, file in BESIDE.items() if file.variable}
 """Library → the names of variables that hold its configuration."""
+_STRATEGIES = ("IntervalStrategy", "SaveStrategy", "EvaluationStrategy")
+"""Enumerations of transformers whose values are their names in lower case."""
 _MODULES = frozenset({"torch", "th", "np", "numpy", "jnp", *SCRIPTED, *select("library")})
 _FUNCTIONS = frozenset({"from_pretrained", "get_peft_model", "prepare_model_for_kbit_training", "initialize"})
 _IGNORED = frozenset(
@@ -423,6 +425,8 @@ def _constant(expr: ast.Attribute) -> tuple[bool, Value]:
     if owner.rpartition(".")[2] in _STRATEGIES:
         return True, member.lower()
     owner = name.partition(".")[0]
+    if name.rpartition(".")[0].rpartition(".")[2] in _STRATEGIES:
+        return True, expr.attr.lower()
     if owner in _MODULES or owner[:1].isupper():
         return True, name
     return False, None  # model_args.name: a value that only running the program would tell
