@@ -415,15 +415,8 @@ class _Program:
         return self.starts[line - 1] + column - self.shift
 
 
-_STRATEGIES = ("IntervalStrategy", "SaveStrategy", "EvaluationStrategy", "SchedulerType", "OptimizerNames")
-"""Enumerations of transformers whose members are, in lower case, what a file or a flag says."""
-
-
 def _constant(expr: ast.Attribute) -> tuple[bool, Value]:
     name = dotted(expr)
-    owner, _, member = name.rpartition(".")
-    if owner.rpartition(".")[2] in _STRATEGIES:
-        return True, member.lower()
     owner = name.partition(".")[0]
     if name.rpartition(".")[0].rpartition(".")[2] in _STRATEGIES:
         return True, expr.attr.lower()
