@@ -185,8 +185,9 @@ def test_an_answer_holds_cause_line_and_patch_together_and_says_nothing_twice(
     # The exception and the user's own frame are marked, not the head of the traceback.
     marks = page.page.locator('.tm-finding .tm-code[data-file="trace.txt"] mark').all_inner_texts()
     assert marks == ['File "/home/me/sft.py", line 3, in <module>', TRACE.strip().split("\n")[-1]]
-    marker = page.page.get_attribute('#tm-sources [data-file="sft.py"]', "id")
-    link = page.page.locator(f'#bot a[href="#{marker}"]').first
+    sources = page.page.locator('#tm-sources [data-file="sft.py"]').evaluate_all("all => all.map(each => each.id)")
+    cited = ", ".join(f'#bot a[href="#{source}"]' for source in sources)
+    link = page.page.locator(cited).locator("visible=true").first
     link.hover()
     assert page.page.inner_text(".tm-popover tr.hit mark") == "max_seq_length=2048"
     link.click()
