@@ -75,7 +75,7 @@ def test_the_page_of_one_option_is_short_and_its_check_finds_what_was_marked() -
     [
         (
             replace(PACKING, run=PACKING.run.replace("[[", "").replace("]]", "")),
-            "those that are read: model_name_or_path",
+            "recognised options: model_name_or_path",
         ),
         (replace(PACKING, fixed="soon"), "'soon' is not a release"),
         (replace(PACKING, fixed=""), "the first release with it or the first without"),

@@ -112,7 +112,7 @@ def test_each_place_in_a_picture_says_where_it_is_from(monkeypatch: pytest.Monke
     answer = advisor.ask(Ask(question="why does it stop?", attachments=(file,)))
     assert {signal.evidence.attachment for signal in answer.signals} == {"shot.png (OCR)"}
     assert "shot.png:5:15 (read from a picture)" in answer.answer
-    assert "shot.png: read from a picture, so that single characters may be wrong" in answer.answer
+    assert "shot.png: read from a picture, so some characters may be wrong" in answer.answer
 
 
 @every_case(

@@ -147,7 +147,7 @@ def test_fifty_megabytes_are_read_in_bounded_time() -> None:
     content = b"{'loss': 0.5, 'grad_norm': 1.0}\n" * 1_600_000
     began = time.thread_time()
     loaded = load("train.log", content, Limits(), Limits().total)
-    assert time.thread_time() - began < 10
+    assert time.thread_time() - began < 30
     assert len(loaded.piece.text) < 2_000_000
     assert loaded.lines == 1_600_000
 
