@@ -128,7 +128,7 @@ def test_out_of_field_is_refused_as_before(knowledge_advisor: Advisor, question:
         ("known problems of trl 0.19?", ["known defects of TRL 0.19.x", "The list was read up to", "trainmedic audit"]),
         ("known problems of trl 99.0?", ["The list was read up to TRL"]),
         ("what is neat_packing in LLaMA-Factory 0.7.0?", ["LLaMA-Factory 0.7.0 does not have it", "0.8.3"]),
-        ("default of beta in trl 99.1.0?", ["99.1.0 is newer: its defaults are not stated"]),
+        ("default of beta in trl 99.1.0?", ["99.1.0 is newer, so its defaults are not given"]),
         ("what does max_seq_length do in trl?", ["Gone from TRL after", "`max_length` now"]),
         ("max_completion_length 默认值是多少？", ["类型：", "其他框架中的名字：", "每个回答最多生成"]),
         ("GRPO 和 PPO 有什么区别", ["去掉 critic 的 PPO", "只有 GRPO 有"]),
