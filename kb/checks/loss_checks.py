@@ -154,8 +154,8 @@ def _starts_at_random(facts: Facts) -> bool:
     """Whether the model, or what stands before a frozen one, is made from a configuration alone."""
     if any(facts.option(name).value is True for name in RANDOM_AT_START):
         return True
-    made = facts.has_option("config_name").value or facts.has_option("config_overrides").value
-    return bool(made and not facts.has_option("model_name_or_path").value) or any(
+    made = any(facts.has_option(name).value is True for name in ("config_name", "config_overrides"))
+    return (made and facts.has_option("model_name_or_path").value is not True) or any(
         "from_config(" in source.text for source in facts.evidence.sources
     )
 

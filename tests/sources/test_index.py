@@ -147,7 +147,7 @@ def test_a_redirect_to_what_others_can_change_is_not_followed(site: Site, tmp_pa
 
 
 def test_an_index_is_not_asked_over_http() -> None:
-    with pytest.raises(SourceError, match="asked by http") as caught:
+    with pytest.raises(SourceError, match="asked over http") as caught:
         Index(PipConfiguration(indexes=("http://me:secret@index.invalid/simple",))).releases("tiny")
     assert "secret" not in caught.value.message
     assert caught.value.hint == "packages are fetched over https only, or from a file"

@@ -154,7 +154,7 @@ def _thaws(event: Event) -> bool:
 
 _TRL_TRAINERS = ("SFT", "DPO", "KTO", "GRPO", "RLOO", "Reward", "ORPO", "CPO")
 _GRADIENTS_AT_INPUT = {f"{name}Trainer" for name in _TRL_TRAINERS} | {
-    *("unsloth", "FastLanguageModel", "modules_to_save", "embed_tokens", "wte"),
+    *("FastLanguageModel", "modules_to_save", "embed_tokens", "wte"),
     *("register_forward_hook", "requires_grad_"),
 }
 """Words of scripts whose embedding is trained, or whose trainer or hook asks for gradients of the inputs."""

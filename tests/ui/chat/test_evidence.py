@@ -81,7 +81,7 @@ def test_every_word_that_a_template_uses_is_there_and_every_word_is_used() -> No
     code = "".join(path.read_text(encoding="utf-8") for folder in folders for path in sorted(folder.rglob("*.py")))
     assert {name for name in re.findall(r"\bt\.(\w+)", pages) if name not in words("en")} == set()
     made = re.compile(
-        "^(verdict|confidence|grade|support|reason|kb|review|state|effect|series)_|^(error|warning|info|cannot_tell)$"
+        "^(verdict|confidence|grade|support|reason|kb|review|state|effect|series|working|origin)_|^(error|warning|info|cannot_tell)$"
     )
     used = set(re.findall(r"\bt\.(\w+)", pages)) | set(re.findall(r"[\"'](\w+)[\"']", code))
     unused = [name for name in words("en") if name not in used]
