@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from trainmedic.kb.model.place import Source
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer.schema import Answer, CauseSupport, Section, StepView
+from trainmedic.service.answer.schema import Answer, CauseSupport, Section, StepView, texts
 from trainmedic.service.dialogue.request import Ask
 
 T = TypeVar("T")
@@ -56,11 +56,11 @@ class Stage:
     again: bool = False
 
 
-def deltas(sections: Sequence[Section], *, after: bool = False) -> list[Delta]:
-    """Sections as they are streamed; ``after``: something was streamed before them."""
+def deltas(sections: Sequence[Section]) -> list[Delta]:
+    """Sections as they are streamed."""
     return [
-        Delta(section.kind, f"\n\n{section.markdown}" if after or number else section.markdown)
-        for number, section in enumerate(sections)
+        Delta(section.kind, f"\n\n{text}" if number else text)
+        for number, (section, text) in enumerate(zip(sections, texts(sections), strict=True))
     ]
 
 

@@ -191,7 +191,7 @@ def _check_answers(answers: Answers) -> None:
                 f"{release!r} is not a release", hint="write one like 0.12.0, or ? where it is unknown"
             )
     if not (answers.introduced or answers.fixed):
-        raise InvalidRequest("name the first release with it or the first without", hint="trl 0.11.0 ?")
+        raise InvalidRequest("name the first release with it or the first without", hint="PACKAGE 0.11.0 ?")
     if not (answers.fixed or answers.helps):
         raise InvalidRequest("no release has the fix: say what helps until one does")
 

@@ -191,12 +191,17 @@ class Section:
         return f"### {self.heading}\n\n{self.body}" if self.heading else self.body
 
 
-def markdown(sections: Iterable[Section]) -> str:
-    """One text; what goes on behind a fold has its heading once."""
+def texts(sections: Iterable[Section]) -> list[str]:
+    """The text of each; what goes on behind a fold has its heading once."""
     sections = tuple(sections)
     headings = ("", *(section.heading for section in sections))
     pairs = zip(sections, headings, strict=False)
-    return "\n\n".join(section.body if section.heading == before else section.markdown for section, before in pairs)
+    return [section.body if section.heading == before else section.markdown for section, before in pairs]
+
+
+def markdown(sections: Iterable[Section]) -> str:
+    """One text."""
+    return "\n\n".join(texts(sections))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

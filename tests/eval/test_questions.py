@@ -45,7 +45,7 @@ def test_every_expected_rule_exists(items: tuple[Item, ...]) -> None:
 def test_few_published_cases_have_no_question_yet(items: tuple[Item, ...]) -> None:
     asked = {case for item in items for case in item.cases}
     published = [case for case in shipped_cases().published if case.family != "code"]  # those only code shows
-    assert len([case.id for case in published if case.id not in asked]) <= len(published) / 10
+    assert len([case.id for case in published if case.id not in asked]) <= len(published) / 20
 
 
 def test_the_founding_incidents_are_asked_about_six_times(items: tuple[Item, ...]) -> None:

@@ -73,11 +73,12 @@ def test_a_quoted_text_cannot_pass_for_a_citation_a_link_or_a_tag(with_threads: 
     assert "<b>" not in body
 
 
-@pytest.mark.xfail(reason="with the present weights the verdict of this question lies at its threshold", strict=False)
 def test_a_thread_of_no_known_cause_changes_neither_verdict_nor_first_cause(
     advisor: Advisor, with_threads: Advisor
 ) -> None:
-    before, after = ask(advisor), ask(with_threads)
+    question = f"{QUESTION}, only rank 0 logs its metric"  # one cause is clear; a thread may decide between equals
+    before, after = ask(advisor, question), ask(with_threads, question)
+    assert after.similar != ()
     assert (before.verdict, before.causes[0].case_id) == (after.verdict, after.causes[0].case_id)
     assert before.similar == ()
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 QUESTIONS = {
     "seen": "1/5 What goes wrong, in one sentence, as a user sees it?",
     "releases": "2/5 Which package, the first release with it, the first without? ? if unknown\n"
-    "      trl 0.11.0 0.12.0",
+    "      PACKAGE 0.11.0 0.12.0",
     "run": "3/5 The shortest command or config that shows it, with [[ ]] around what matters; then an empty line.\n"
-    "      trl sft --model_name_or_path m --dataset_name d [[--packing]]",
+    "      tune run full_finetune_single_device --config llama3/8B_full [[packed=True]]",
     "why": "4/5 Why does it happen? On a second line, what helps besides an upgrade; then an empty line.",
     "source": "5/5 Where can others read it?\n      https://github.com/…/issues/123",
 }

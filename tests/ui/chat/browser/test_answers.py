@@ -399,6 +399,7 @@ def test_an_error_that_says_what_to_set_a_lock_file_and_a_hang_are_answered_in_t
     told(("nccl.log", HANG), question="training hangs, NCCL timeout")
     page.ask("which rank is guilty?")
     page.page.wait_for_function("() => document.querySelector('#bot').innerText.includes('Look at rank 5.')")
+    page.page.wait_for_function("() => document.querySelector('#bot').innerText.includes('shard 3981 is empty')")
 
 
 def test_hostile_text_is_shown_as_it_is_without_secrets_and_nothing_of_it_runs(tab: Open) -> None:
