@@ -55,7 +55,6 @@ class Claim:
     page: str
     line: int
     by: str = ""
-    cut: Cut | None = None
 
 
 class Claims:
@@ -104,8 +103,8 @@ class Claims:
                     found.append((field, node.func.id, tuple(literal)))
         return tuple(found)
 
-    def _claim(self, kind: Kind, what: str, line: int, by: str, cut: Cut | None = None) -> Claim:
-        return Claim(kind=kind, what=what, page=self.name, line=line, by=by, cut=cut)
+    def _claim(self, kind: Kind, what: str, line: int, by: str) -> Claim:
+        return Claim(kind=kind, what=what, page=self.name, line=line, by=by)
 
     def _ranges(self) -> Iterator[tuple[Field, str, str]]:
         """Field, package and range of every statement about versions."""
@@ -142,7 +141,7 @@ class Claims:
             for cut in Cut.of(package, text):
                 found.setdefault(cut, field)
         for cut, field in found.items():
-            yield self._claim("bound", str(cut), field.line, self._rests(cut), cut)
+            yield self._claim("bound", str(cut), field.line, self._rests(cut))
 
     def _rests(self, cut: Cut) -> str:
         known = known_releases(cut.package)

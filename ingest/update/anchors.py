@@ -7,9 +7,8 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-from trainmedic.ingest.update.history import PACKAGES, History
+from trainmedic.ingest.update.history import History
 from trainmedic.ingest.update.releases import Published
-from trainmedic.kb.data_files import load_table
 from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, SourceError
 from trainmedic.kb.pages.anchor import Anchor, Cut, anchors, folded
 from trainmedic.kb.pages.case import CAUSES, is_cause
@@ -76,34 +75,6 @@ class Spots:
         if not _is_code(path):
             raise NotFound(f"{package} {version} is installed here, but without {path}")
         return tree.text(inside) if inside in tree else None
-
-    def url(self, package: str, version: str, path: str) -> str:
-        """The address of a file of a release."""
-        about = load_table(PACKAGES)[package]
-        history = self.published.histories.get(package)
-        tag = dict(history.releases).get(version) if history else None
-        if not tag and "tags" not in about:
-            raise NotFound(f"{package} {version} has no tag")
-        return f"https://github.com/{about['repository']}/blob/{tag or about['tags'].format(version=version)}/{path}"
-
-    def range(self, package: str, path: str, text: str, version: str) -> str:
-        """The releases around one in which a text stands in a file, as a range; of a text that comes and goes, those
-        up to some change. Empty: in all."""
-        known = self.releases(package, path)
-        at = known.index(version)
-
-        def there(place: int) -> bool:
-            return folded(text) in folded(self.file(package, known[place], path) or "")
-
-        ends = []
-        for end, sign in ((0, ">="), (len(known) - 1, "<")):
-            inside, outside = at, end
-            if not there(end):
-                while abs(outside - inside) > 1:
-                    middle = (inside + outside) // 2
-                    inside, outside = (middle, outside) if there(middle) else (inside, middle)
-                ends.append(f"{sign}{known[max(inside, outside)]}")
-        return ",".join(ends)
 
     def problem(self, anchor: Anchor) -> str:
         """Why an anchor does not hold; empty if it does. Raises as `file`."""

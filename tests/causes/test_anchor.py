@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.causes.test_page import PAGE
-from trainmedic.ingest.authoring.anchor_drafts import Drafts, with_entry
 from trainmedic.ingest.authoring.anchored import Claims
 from trainmedic.ingest.update.anchors import Spots, problems
 from trainmedic.ingest.update.releases import Published
@@ -95,27 +94,16 @@ def test_what_cannot_be_read_is_said_to_be_unread(spots: Spots) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "entry"),
+    "source",
     [
-        (
-            f'url: "{FILE}", note: "return_dict asks for ids"',
-            f'{{url: "{FILE}", says: source, text: "return_dict=False)", in: ">=0.27.1,<0.28.0"}}',
-        ),
-        (
-            'url: "https://github.com/huggingface/trl/pull/1", note: "the repair"',
-            '{url: "https://github.com/huggingface/trl/pull/1", says: source, in: ">=0.27.1"}',
-        ),
+        f'url: "{FILE}", says: source, text: "return_dict=False)", in: ">=0.27.1,<0.28.0"',
+        'url: "https://github.com/huggingface/trl/pull/1", says: source, in: ">=0.27.1"',
     ],
 )
-def test_a_draft_is_the_change_or_the_line_that_came_at_the_bound(
-    spots: Spots, tmp_path: Path, source: str, entry: str
-) -> None:
+def test_a_line_or_a_change_that_came_at_a_bound_anchors_it(tmp_path: Path, source: str) -> None:
     path = tmp_path / "toy-case.md"
-    listed = f"sources:\n  - {{{source.replace(', note', ', says: source, note')}}}\nrefutations"
     bound = PAGE.replace(">=1.0,<2.0", ">=0.27.1").replace('fixed: {trl: "2.0"}\neffect: silent\n', "")
     head, _, rest = bound.partition("sources:")
+    listed = f"sources:\n  - {{{source}}}\nrefutations"
     path.write_text(f"{head}{listed}{rest.partition('refutations')[2]}", encoding="utf-8")
-    drafts = [draft.entry(spots) for found in Drafts(spots).of(Claims(path, path.name)) for draft in found]
-    assert drafts == [entry]
-    path.write_text(with_entry(path.read_text(encoding="utf-8"), entry), encoding="utf-8")
     assert [claim.by for claim in Claims(path, path.name).all()] == ["anchor"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from trainmedic.ui.cli._input import folders_of
 
 if TYPE_CHECKING:
-    from trainmedic.ingest.authoring.anchored import Claim, Claims
+    from trainmedic.ingest.authoring.anchored import Claim
     from trainmedic.ingest.update.anchors import Spots
     from trainmedic.kb.pages.anchor import Anchor
 
@@ -23,10 +23,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="read the anchored source again in current releases")
     clones = "a folder with git clones of packages, whose tags are read; for others their package index"
     parser.add_argument("--checkouts", type=Path, metavar="FOLDER", help=clones)
-    parser.add_argument("--draft", action="store_true", help="propose anchors for bounds without one")
-    parser.add_argument(
-        "--write", action="store_true", help="with --draft: add the changes that the pages cite to them"
-    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,8 +40,6 @@ def run(options: argparse.Namespace) -> int:
     pages = [Claims(path, name) for path, name in found]
     if options.check:
         return _check([anchor for page in pages for anchor in page.anchors], _spots(options))
-    if options.draft:
-        return _draft(pages, _spots(options), options.write)
     claims = [claim for page in pages for claim in page.all()]
     sys.stdout.write(to_json(claims) + "\n" if options.json else _shown(claims))
     return 0
@@ -57,28 +51,6 @@ def _spots(options: argparse.Namespace) -> Spots:
     from trainmedic.ui.releases import sources_here
 
     return Spots(Published(sources_here(), checkouts_in(options.checkouts) if options.checkouts else ()))
-
-
-def _draft(pages: Sequence[Claims], spots: Spots, write: bool) -> int:
-    from trainmedic.ingest.authoring.anchor_drafts import Drafts, with_entry
-    from trainmedic.kb.errors import NotFound
-
-    drafts = Drafts(spots)
-    for page in pages:
-        for found in drafts.of(page):
-            claim = found[0].claim
-            sys.stdout.write(f"{claim.page}:{claim.line}: {claim.kind}: {claim.what}\n")
-            for draft in found:
-                try:
-                    entry = draft.entry(spots)
-                except NotFound as error:
-                    print(error, file=sys.stderr)
-                    continue
-                sys.stdout.write(f"  - {entry}\n")
-                if write and not draft.text:
-                    text = page.path.read_text(encoding="utf-8")
-                    page.path.write_text(with_entry(text, entry), encoding="utf-8")
-    return 0
 
 
 def _check(anchors: Sequence[Anchor], spots: Spots) -> int:
