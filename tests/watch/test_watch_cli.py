@@ -98,7 +98,7 @@ def test_a_webhook_that_refuses_and_a_service_that_is_away_are_said_and_harm_not
         told = ["--webhook", f"{refusing.url}?token=secret", "--server", "http://127.0.0.1:9"]
         assert main(["watch", broken, *kto, "--once", *told, "--language", "en"]) == 0
     shown = capsys.readouterr().err
-    assert "not sent to webhook: HTTP 500" in shown
+    assert "could not send to webhook: HTTP 500" in shown
     assert "secret" not in shown
     assert "http://127.0.0.1:9 did not answer (unreachable: " in shown
     assert "step 12" in shown
