@@ -54,7 +54,7 @@ $(VENV)/.installed: $(VENV)/.python pyproject.toml kb/data/pyproject.toml setup.
 # know no dependency groups.
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) 'torch>=2.2,<2.14' 'pip>=25.1'
-	$(PIP) --editable '.[serve,slack,mcp,notify,ingest,bulk,milvus,otel,postgres,st]' --editable kb/data --group dev
+	$(PIP) --editable '.[serve,slack,mcp,notify,ingest,otel,postgres,st]' --editable kb/data --group dev
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev

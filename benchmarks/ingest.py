@@ -1,6 +1,6 @@
 """Ingesting many write-ups: what the encoder's throughput loses, memory by size, and runs that are killed.
 
-    python -m benchmarks.ingest [--count 3000] [--rounds 3] [--executor local|ray] [--beside]
+    python -m benchmarks.ingest [--count 3000] [--rounds 3] [--beside]
     python -m benchmarks.ingest --cheap --count 10000 40000
     python -m benchmarks.ingest --cheap --count 100000 --kills 10
 
@@ -42,10 +42,9 @@ from benchmarks.write_ups import write_ups
 from trainmedic.ingest.items import Discussion, Raw
 from trainmedic.ingest.threads.facts import key_of
 from trainmedic.ingest.threads.local import Local
-from trainmedic.ingest.threads.ray_data import RayData
-from trainmedic.ingest.threads.stages import BATCH, Executor, Task, read, texts_of
+from trainmedic.ingest.threads.stages import BATCH, Task, read, texts_of
 from trainmedic.ingest.threads.sync import Explain, sync
-from trainmedic.kb.threads.engines import faiss
+from trainmedic.kb.threads import vectors
 from trainmedic.kb.threads.store import FILE, ThreadStore
 from trainmedic.service.ranking.similar import mechanisms_near
 from trainmedic.service.settings import Settings
@@ -68,7 +67,6 @@ class Plan:
     count: int
     seed: int
     cheap: bool
-    ray: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +82,8 @@ class Outcome:
     memory_after_mb: float
 
 
-def executor_of(plan: Plan) -> Executor:
-    make = cheap if plan.cheap else encoder
-    return RayData(make, encoders=ENCODERS) if plan.ray else Local(make(), encoders=ENCODERS)
+def executor_of(plan: Plan) -> Local:
+    return Local(cheap() if plan.cheap else encoder(), encoders=ENCODERS)
 
 
 def _explain(plan: Plan) -> Explain:
@@ -115,8 +112,6 @@ def ingest(plan: Plan, times: SimpleQueue[tuple[float, float]] | None = None, la
     sync("bench", items(), store, executor, explain)
     if times is not None:
         times.put((time.perf_counter() - started, processor_s() - before))
-    if isinstance(executor, RayData):
-        executor.close()
 
 
 def processor_s() -> float:
@@ -197,12 +192,12 @@ def beside(plan: Plan) -> tuple[Outcome, float]:
     return outcome, spent_s
 
 
-def throughput_beside(count: int, rounds: int, ray: bool) -> Table:
-    table = Table(f"ingest: {count} write-ups, the encoder alone beside the run, {'Ray Data' if ray else 'local'}")
+def throughput_beside(count: int, rounds: int) -> Table:
+    table = Table(f"ingest: {count} write-ups, the encoder alone beside the run")
     spent, lost = [], []
     for number in range(rounds):
         with TemporaryDirectory() as folder:
-            outcome, spent_s = beside(Plan(folder=Path(folder), count=count, seed=number + 1, cheap=False, ray=ray))
+            outcome, spent_s = beside(Plan(folder=Path(folder), count=count, seed=number + 1, cheap=False))
         spent.append(outcome.processor_s)
         lost.append(1 - spent_s / outcome.processor_s)
     table.add("processor time of the run", spent, "s")
@@ -210,12 +205,12 @@ def throughput_beside(count: int, rounds: int, ray: bool) -> Table:
     return table
 
 
-def throughput(count: int, rounds: int, ray: bool) -> Table:
-    table = Table(f"ingest: {count} write-ups, {ENCODERS} encoder threads, {'Ray Data' if ray else 'local'}")
+def throughput(count: int, rounds: int) -> Table:
+    table = Table(f"ingest: {count} write-ups, {ENCODERS} encoder threads")
     stored, by_clock, by_processor, raw, memory = [], [], [], [], []
     for number in range(rounds):
         with TemporaryDirectory() as folder:
-            plan = Plan(folder=Path(folder), count=count, seed=number + 1, cheap=False, ray=ray)
+            plan = Plan(folder=Path(folder), count=count, seed=number + 1, cheap=False)
             outcome = measured(plan)
         texts = passages(plan)
         clock_s, spent_s = alone(texts)
@@ -233,11 +228,11 @@ def throughput(count: int, rounds: int, ray: bool) -> Table:
     return table
 
 
-def sizes(counts: Sequence[int], seed: int, ray: bool) -> Table:
+def sizes(counts: Sequence[int], seed: int) -> Table:
     table = Table("ingest with a hash for an encoder: memory by size")
     for count in counts:
         with TemporaryDirectory() as folder:
-            outcome = measured(Plan(folder=Path(folder), count=count, seed=seed, cheap=True, ray=ray))
+            outcome = measured(Plan(folder=Path(folder), count=count, seed=seed, cheap=True))
         table.add(f"{count} write-ups, stored", [outcome.stored], "threads")
         table.add(f"{count} write-ups, time", [outcome.clock_s], "s")
         table.add(f"{count} write-ups, processor time", [outcome.processor_s], "s")
@@ -293,7 +288,7 @@ def differences(first: Path, second: Path) -> int:
         (FILE, "select id, data from threads order by id"),
         (FILE, words),
         (FILE, "select count(*) from words"),
-        (faiss.FILE, "select id, vector from vectors order by id"),
+        (vectors.FILE, "select id, vector from vectors order by id"),
     )
     return sum(
         mine != theirs
@@ -312,20 +307,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, nargs="+", default=[3_000])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--executor", choices=("local", "ray"), default="local")
     parser.add_argument("--beside", action="store_true")
     parser.add_argument("--cheap", action="store_true")
     parser.add_argument("--kills", type=int, default=0)
     options = parser.parse_args(argv)
-    ray, count = options.executor == "ray", options.count[0]
+    count = options.count[0]
     if options.kills:
-        plan = Plan(folder=Path(), count=count, seed=options.seed, cheap=options.cheap, ray=ray)
+        plan = Plan(folder=Path(), count=count, seed=options.seed, cheap=options.cheap)
         return killed(plan, options.kills).print()
     if options.cheap:
-        return sizes(options.count, options.seed, ray).print()
+        return sizes(options.count, options.seed).print()
     if options.beside:
-        return throughput_beside(count, options.rounds, ray).print()
-    return throughput(count, options.rounds, ray).print()
+        return throughput_beside(count, options.rounds).print()
+    return throughput(count, options.rounds).print()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Search over 10⁴ to 10⁶ vectors of threads: build time, size, memory, and how long a search takes.
 
-    python -m benchmarks.scale [ENGINE…] [--sizes 10000 100000 1000000]
+    python -m benchmarks.scale [--sizes 10000 100000 1000000]
 
 The vectors are those of the shipped pages with noise, so that they lie in clusters as real ones do. Recall is against
-comparing every one. Engines are settings of ``vector_store``.
+comparing every one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
-from trainmedic.kb.threads.engines import engine
+from trainmedic.kb.threads.vectors import PassageVectors
 from trainmedic.service.settings import Settings
 from trainmedic.ui.loading import load_knowledge
 
@@ -29,7 +29,7 @@ NOISE = 0.035
 QUERIES = 200
 MOST = 40
 COLUMNS = (
-    *("engine", "vectors", "write s", "optimise s", "first search s", "median ms", "p95 ms", "recall@10"),
+    *("vectors", "write s", "optimise s", "first search s", "median ms", "p95 ms", "recall@10"),
     *("memory MB", "disk MB"),
 )
 
@@ -44,10 +44,10 @@ def cloud(base: Array, size: int, seed: int = 5) -> Iterator[Array]:
         yield points / np.linalg.norm(points, axis=1, keepdims=True)
 
 
-def measure(setting: str, base: Array, size: int, queries: Array) -> list[str]:
+def measure(base: Array, size: int, queries: Array) -> list[str]:
     """One row of the table."""
     with tempfile.TemporaryDirectory() as folder:
-        store = engine(setting, Path(folder), base.shape[1])
+        store = PassageVectors(Path(folder), base.shape[1])
         best = np.zeros((len(queries), 10), np.float32)
         number = 0
         written = 0.0
@@ -61,10 +61,9 @@ def measure(setting: str, base: Array, size: int, queries: Array) -> list[str]:
         start = time.perf_counter()
         store.optimise()
         optimised = time.perf_counter() - start
-        store.close()
         gc.collect()
         before = psutil.Process().memory_info().rss
-        store = engine(setting, Path(folder), base.shape[1])
+        store = PassageVectors(Path(folder), base.shape[1])
         start = time.perf_counter()
         store.search(queries[0], MOST)
         opened = time.perf_counter() - start
@@ -76,10 +75,8 @@ def measure(setting: str, base: Array, size: int, queries: Array) -> list[str]:
             times.append(time.perf_counter() - start)
             right += sum(any(abs(c - cosine) < 2e-3 for _, cosine in found) for c in known) / len(known)
         disk = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
-        store.close()
     ordered = sorted(times)
     return [
-        setting.partition(":")[0],
         f"{size:,}",
         f"{written:.0f}",
         f"{optimised:.0f}",
@@ -94,15 +91,13 @@ def measure(setting: str, base: Array, size: int, queries: Array) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("engines", nargs="*", default=["faiss"])
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     options = parser.parse_args()
     base = load_knowledge(Settings()).index.vectors.rows()
     queries = next(cloud(base, QUERIES, seed=11))
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
-    for setting in options.engines:
-        for size in options.sizes:
-            print(f"| {' | '.join(measure(setting, base, size, queries))} |", flush=True)
+    for size in options.sizes:
+        print(f"| {' | '.join(measure(base, size, queries))} |", flush=True)
 
 
 if __name__ == "__main__":

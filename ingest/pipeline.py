@@ -8,7 +8,7 @@ from pathlib import Path
 
 from trainmedic.ingest.drafts.build import Related, Summary, none_related, write_drafts
 from trainmedic.ingest.items import Discussion, Item, Raw
-from trainmedic.ingest.threads.stages import Executor
+from trainmedic.ingest.threads.local import Local
 from trainmedic.ingest.threads.sync import Explain, SyncSummary, sync
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.threads.store import ThreadStore
@@ -38,7 +38,7 @@ def run(
     source: str,
     items: Iterable[Item],
     store: ThreadStore,
-    executor: Executor,
+    executor: Local,
     explain: Explain,
     drafting: Drafting,
     progress: Callable[[int], None] = lambda count: None,

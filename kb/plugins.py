@@ -1,4 +1,4 @@
-"""Plugins: entry points of five groups, imported when they are asked for.
+"""Plugins: entry points of four groups, imported when they are asked for.
 
 Our own are in pyproject.toml; another package adds its own in the same way. What an entry point names:
 
@@ -6,7 +6,6 @@ Our own are in pyproject.toml; another package adds its own in the same way. Wha
              runs beside the requests; does nothing if the settings do not ask for it
 `COMMANDS`   a module as those of `ui.cli`: a verb of the command line
 `SOURCES`    ``read(options)``: the items of a source of `ingest`
-`ENGINES`    ``open_engine(location, folder, dimension)``: stores the vectors of threads
 `SETTINGS`   a `Section` of `service.settings` that its owner reads; the entry point's name begins its settings' names
 """
 
@@ -21,9 +20,9 @@ from trainmedic.kb.errors import InvalidRequest
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-Group = Literal["channels", "commands", "sources", "engines", "settings"]
+Group = Literal["channels", "commands", "sources", "settings"]
 GROUPS: tuple[Group, ...] = get_args(Group)
-CHANNELS, COMMANDS, SOURCES, ENGINES, SETTINGS = GROUPS
+CHANNELS, COMMANDS, SOURCES, SETTINGS = GROUPS
 
 
 @cache

@@ -10,9 +10,6 @@ from typing import Any
 
 from tenacity import RetryCallState, wait_exponential
 
-RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""HTTP statuses after which another attempt may succeed."""
-
 
 def backoff(first_s: float, longest_s: float) -> Callable[[RetryCallState], float]:
     """Doubling waits with jitter, at least what ``Retry-After`` of the response asks for, at most ``longest_s``."""

@@ -127,11 +127,6 @@ class Settings(Section):
         description="URL of the history: `postgresql://…` (extra `postgres`) or `sqlite:///…`; default: SQLite in "
         "`data_dir`; only masked text is stored",
     )
-    vector_store: SecretStr = Field(
-        SecretStr("faiss"),
-        description="where the vectors of ingested threads are: `faiss` (`data_dir`), `milvus:<URI>` (extra `milvus`), "
-        "`postgres:<URL>` (extra `postgres`)",
-    )
     kb_paths: str = Field("", description="folders of your own pages, separated like PATH")
     embedder: EmbedderSettings = EmbedderSettings()
     model: ModelSettings = ModelSettings()

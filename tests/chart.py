@@ -16,7 +16,7 @@ from trainmedic.service.configuration import known_settings
 DEPLOY = Path(__file__).parent.parent / "docs" / "deploy"
 CHART = DEPLOY / "helm" / "trainmedic"
 SCHEMA = CHART / "values.schema.json"
-OPEN = ("rate_limit_storage", "vector_store")
+OPEN = ("rate_limit_storage",)
 """Secrets that may also be one of the words that the schema has for them."""
 
 

@@ -25,8 +25,7 @@ MAY_IMPORT = {
 }
 NEXT_DOOR = (
     *(f"ui.{name}" for name in ("channels", "chat", "evaluation", "mcp", "openai", "vllm", "watch")),
-    # Behind their registries.
-    *("ingest.sources.", "kb.threads.engines."),
+    "ingest.sources.",  # behind its registry
 )
 """What is behind entry points. All else is the core."""
 MAX_LINES = 600
@@ -103,7 +102,6 @@ UNPICKLING = {"pickle", "pebble", "shelve", "dill", "joblib", "marshal"}
 UNPICKLING_CALLS = {"Pool", "ProcessPoolExecutor", "Manager", "recv"}
 """What makes objects of whatever another process or a file says."""
 READS_ENVIRONMENT = {
-    "ingest/threads/ray_data.py",
     "ingest/sources/github.py",
     "kb/data_files.py",
     # What pip reads there.

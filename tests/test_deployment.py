@@ -92,7 +92,6 @@ def test_the_chart_renders_to_objects_that_kubernetes_accepts(values: Mapping[st
         ({"settings": {"histori_days": 1}}, ""),
         ({"settings": {"model_api_key": "sk-1"}}, ""),
         ({"settings": {"rate_limit_storage": "redis://:password@redis"}}, ""),
-        ({"settings": {"vector_store": "postgres:postgresql://u:password@h/x"}}, ""),
         ({"image": {"repository": "trainmedic", "digest": "latest"}}, ""),
         ({"autoscaling": {"enabled": True, "minReplicas": 7}}, r"minReplicas is above autoscaling\.maxReplicas"),
         ({"secret": {"settings": ["api_keys"]}}, "several replicas need PostgreSQL"),

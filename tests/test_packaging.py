@@ -45,7 +45,7 @@ MAX_WHEEL_MB = 7.5
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 Expected: TypeAlias = dict[tuple[str, ...], tuple[int, str]]
-AUDITS = (("text", "trl"), ("json", "trl"), ("sarif", "trainmedic"), ("github", ""), ("osv", "["))
+AUDITS = (("text", "trl"), ("json", "trl"), ("sarif", "trainmedic"), ("github", ""))
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE = (ROOT / "compose.yaml").read_text(encoding="utf-8")
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"

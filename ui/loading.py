@@ -105,12 +105,7 @@ def index_root(settings: Settings) -> Path:
 def threads_of(settings: Settings, embedder: Embedder) -> ThreadStore:
     """The store of ingested threads, made if there is none yet."""
     identity = embedder.identity
-    return ThreadStore(
-        settings.data_dir / THREADS,
-        f"{identity.name} {identity.digest}",
-        identity.dimension,
-        settings.vector_store.get_secret_value(),
-    )
+    return ThreadStore(settings.data_dir / THREADS, f"{identity.name} {identity.digest}", identity.dimension)
 
 
 def prebuild() -> Manifest:

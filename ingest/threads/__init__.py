@@ -1,1 +1,1 @@
-"""Reading and embedding many items: the stages, and the executors that run them."""
+"""Reading and embedding many items: the stages, and what runs them."""

@@ -31,7 +31,7 @@ SWITCH_S = 0.000_5
 
 
 class Local:
-    """An executor. ``few``: the number of items that are read in this process."""
+    """Runs the stages. ``few``: the number of items that are read in this process."""
 
     def __init__(self, embed: Embed, encoders: int | None = None, few: int = FEW) -> None:
         self._embed = embed
@@ -44,6 +44,10 @@ class Local:
         return CHUNK * CHUNKS_AHEAD * self._encoders
 
     def run(self, tasks: Iterable[Task | Checkpoint]) -> Generator[Embedded | Checkpoint, None, None]:
+        """The results in the order of the tasks, with vectors.
+
+        A bounded number of tasks is taken ahead of the results, none beyond a checkpoint before that was returned.
+        """
         switch_s = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_S)
         stages = _Stages(self._embed, self._encoders, self._few)

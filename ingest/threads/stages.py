@@ -1,17 +1,17 @@
-"""The stages of a bulk run, the same under every executor: an item is read to a thread with passages, these are
-embedded. Everything here can be sent to another process."""
+"""The stages of a bulk run: an item is read to a thread with passages, these are embedded. Everything here can be sent
+to another process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from trainmedic.ingest.items import Checkpoint, Discussion, Raw, masked
+from trainmedic.ingest.items import Discussion, Raw, masked
 from trainmedic.ingest.threads.facts import Facts, Reading, digest_of, facts_of, read_item
 from trainmedic.kb.confined import Confined, Exceeded
 
@@ -45,15 +45,6 @@ class Result:
 
 Embedded: TypeAlias = tuple[Result, Array]
 """With a row for each text of its reading (`texts_of`)."""
-
-
-class Executor(Protocol):
-    def run(self, tasks: Iterable[Task | Checkpoint]) -> Generator[Embedded | Checkpoint, None, None]:
-        """The results in the order of the tasks, with vectors.
-
-        A bounded number of tasks is taken ahead of the results, none beyond a checkpoint before that was returned.
-        """
-        ...
 
 
 def read(tasks: Sequence[Task]) -> list[Result]:

@@ -9,7 +9,8 @@ from types import MappingProxyType
 
 from trainmedic.ingest.items import Checkpoint, Discussion, Failure, Gone, Item, Raw
 from trainmedic.ingest.threads.facts import Facts, Reading, key_of
-from trainmedic.ingest.threads.stages import Array, Executor, Task
+from trainmedic.ingest.threads.local import Local
+from trainmedic.ingest.threads.stages import Array, Task
 from trainmedic.kb.threads.store import Entry, ThreadStore
 
 BATCH = 64
@@ -42,7 +43,7 @@ def sync(
     source: str,
     items: Iterable[Item],
     store: ThreadStore,
-    executor: Executor,
+    executor: Local,
     explain: Explain,
     progress: Callable[[int], None] = lambda count: None,
     *,

@@ -33,11 +33,6 @@ class Opaque:
     state: Any = None
 
 
-def is_pickle(content: bytes) -> bool:
-    """Whether the bytes begin as a pickle of protocol 2 or later."""
-    return len(content) > 2 and content[0] == 0x80 and content[1] in range(2, 6)
-
-
 def read(content: bytes, *, objects: bool = False) -> Any:
     """The plain value, with ``objects`` as `Opaque` in it if they are asked for, else refused.
 

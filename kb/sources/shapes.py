@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import yaml
 
-from trainmedic.kb.frameworks.book import Entry, OptionsByOwner
+from trainmedic.kb.frameworks.book import Entry
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.sources.syntax import Modules
 
@@ -167,11 +167,6 @@ def class_options(sources: Modules, name: str, prefix: str = "") -> dict[str, En
                 for alias in entry.get("aliases", ()):
                     options[prefix + str(alias)] = {key: value for key, value in entry.items() if key != "aliases"}
     return options
-
-
-def options_by_class(sources: Modules, names: Iterable[str]) -> OptionsByOwner:
-    """`class_options` of those classes that exist."""
-    return {name: class_options(sources, name) for name in names if name in sources.classes}
 
 
 def nested_options(sources: Modules, name: str, prefix: str = "", parts: str = "") -> dict[str, Entry]:

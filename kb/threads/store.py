@@ -1,5 +1,5 @@
-"""Threads on disk: one SQLite file with their passages and the words of these (FTS5), and an engine with their vectors
-(`kb.threads.engines`).
+"""Threads on disk: one SQLite file with their passages and the words of these (FTS5), beside it their vectors
+(`kb.threads.vectors`).
 
 Every write is one transaction, so a process that is killed at any moment loses nothing that was acknowledged and leaves
 nothing half done; readers see a write as soon as it is committed, without opening the file again. Vectors are written
@@ -21,8 +21,8 @@ import numpy.typing as npt
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.serialization import to_json
 from trainmedic.kb.store.lexical import tokens
-from trainmedic.kb.threads.engines import engine
 from trainmedic.kb.threads.thread import Thread, from_text
+from trainmedic.kb.threads.vectors import PassageVectors
 
 FILE = "threads.sqlite"
 FORMAT = "2"
@@ -63,15 +63,15 @@ class ThreadStore:
     Vectors of another embedder than ``embedder`` (its name and digest) are of no use: such a store is refused.
     """
 
-    def __init__(self, folder: Path, embedder: str, dimension: int, vectors: str = "faiss") -> None:
+    def __init__(self, folder: Path, embedder: str, dimension: int) -> None:
         self._path = folder / FILE
-        self._vectors = engine(vectors, folder, dimension)
+        self._vectors = PassageVectors(folder, dimension)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with self._connection() as connection:
                 connection.executescript(_SCHEMA)
                 stored = dict(connection.execute("select name, value from meta"))
-                for name, value in (("format", FORMAT), ("embedder", embedder), ("vectors", vectors.partition(":")[0])):
+                for name, value in (("format", FORMAT), ("embedder", embedder)):
                     if stored.setdefault(name, value) != value:
                         raise StoreError(f"{self._path} was made with another {name}", hint="ingest the sources anew")
                     connection.execute("insert or ignore into meta values (?, ?)", (name, value))
@@ -188,7 +188,7 @@ class ThreadStore:
 
 
 def passage_id(thread_id: str, number: int) -> str:
-    """What an engine knows a passage by."""
+    """The id of a passage's vector."""
     return f"{thread_id}#{number}"
 
 

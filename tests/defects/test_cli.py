@@ -182,30 +182,6 @@ def test_sarif_has_a_place_for_each_defect_and_follows_the_schema(capsys: pytest
     assert log["automationDetails"]["id"] == "trainmedic-audit/"
 
 
-def test_osv_has_a_record_for_each_defect(capsys: pytest.CaptureFixture[str]) -> None:
-    _, text = run(capsys, "--format", "osv", write("requirements.txt", "peft==0.15.0\ntrl==0.20.0\n"))
-    records = {record["id"]: record for record in json.loads(text)}
-    assert set(records) == {"x_trainmedic-trl-3435", "x_trainmedic-trl-88", "x_trainmedic-peft-77"}
-    for record in records.values():
-        assert {"schema_version", "id", "modified", "affected"} <= set(record)
-        assert record["modified"].endswith("Z")
-        (affected,) = record["affected"]
-        (versions,) = affected["ranges"]
-        assert (affected["package"]["ecosystem"], versions["type"]) == ("PyPI", "ECOSYSTEM")
-        assert sum("introduced" in event for event in versions["events"]) == 1
-        assert all(len(event) == 1 for event in versions["events"])
-
-    def events(name: str) -> object:
-        return records[f"x_trainmedic-{name}"]["affected"][0]["ranges"][0]["events"]
-
-    assert events("trl-3435") == [{"introduced": "0.20.0"}, {"fixed": "0.21.0"}]
-    assert events("trl-88") == [{"introduced": "0.20.0"}]
-    assert events("peft-77") == [{"introduced": "0"}, {"fixed": "0.15.2"}]
-    assert records["x_trainmedic-trl-3435"]["references"] == [
-        {"type": "FIX", "url": "https://github.com/huggingface/trl/pull/3435"}
-    ]
-
-
 def test_github_annotates_the_line_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     _, text = run(capsys, "--format", "github", write("requirements.txt", "\npeft==0.15.0\n"))
     assert text == (

@@ -19,8 +19,7 @@ from benchmarks.write_ups import hostile, write_ups
 from trainmedic.ingest.items import Checkpoint, Discussion, Item, Message, Raw
 from trainmedic.ingest.threads.facts import LONGEST_LINE, digest_of, read_item
 from trainmedic.ingest.threads.local import Local
-from trainmedic.ingest.threads.ray_data import RayData
-from trainmedic.ingest.threads.stages import Embed, Executor
+from trainmedic.ingest.threads.stages import Embed
 from trainmedic.ingest.threads.sync import BATCH, SyncSummary, sync
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.threads.store import ThreadStore
@@ -54,15 +53,7 @@ def local(few: int = COUNT, embed: Embed = embed) -> Local:
 AHEAD = local().ahead
 
 
-@pytest.fixture
-def by_ray() -> Iterator[Executor]:
-    pytest.importorskip("ray")
-    executor = RayData(lambda: embed, encoders=1, window=20)
-    yield executor
-    executor.close()
-
-
-def ingest(folder: Path, items: Iterator[Item], executor: Executor | None = None) -> SyncSummary:
+def ingest(folder: Path, items: Iterator[Item], executor: Local | None = None) -> SyncSummary:
     return sync("s", items, store_in(folder), executor or local(), lambda vector: {"hang": float(vector[0])}).summary
 
 
@@ -111,7 +102,8 @@ def test_a_run_that_is_killed_again_and_again_ends_like_one_that_is_not(tmp_path
     assert content(killed) == content(whole)
 
 
-def stores_the_same_as_here(tmp_path: Path, executor: Executor) -> None:
+@pytest.mark.slow
+def test_processes_that_read_store_the_same(tmp_path: Path) -> None:
     def items() -> Iterator[Item]:
         yield from write_ups(30, 3)
         yield Checkpoint(value="thirty")
@@ -119,21 +111,10 @@ def stores_the_same_as_here(tmp_path: Path, executor: Executor) -> None:
 
     here, there = tmp_path / "here", tmp_path / "there"
     first = ingest(here, items())
-    assert ingest(there, items(), executor) == first
+    assert ingest(there, items(), local(few=0)) == first
     assert content(there) == content(here)
     assert store_in(there).checkpoint("s") == "thirty"
-    assert ingest(there, items(), executor).unchanged == first.added
-
-
-@pytest.mark.slow
-def test_processes_that_read_store_the_same(tmp_path: Path) -> None:
-    stores_the_same_as_here(tmp_path, local(few=0))
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:::ray")
-def test_ray_stores_the_same(tmp_path: Path, by_ray: Executor) -> None:
-    stores_the_same_as_here(tmp_path, by_ray)
+    assert ingest(there, items(), local(few=0)).unchanged == first.added
 
 
 def test_vectors_belong_to_their_passages_and_threads(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import subprocess
 import threading
 import time
 import zipfile
@@ -335,51 +334,6 @@ def test_what_is_no_list_of_addresses_says_so(tmp_path: Path) -> None:
     reasons = [failures(read("web", wrong / name))[0].reason for name in ("pages.txt", "empty.txt", "missing.txt")]
     assert reasons[:2] == ["no address: ftp://e.org", "no addresses in it"]
     assert reasons[2].startswith("neither an address nor a file")
-
-
-def git(root: Path, *arguments: str) -> None:
-    identity = ["-c", "user.name=t", "-c", "user.email=t@e.org", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", "-C", str(root), *identity, *arguments], check=True, capture_output=True)
-
-
-def test_of_a_git_checkout_only_what_changed_since_the_last_commit_is_read(tmp_path: Path) -> None:
-    put(tmp_path, {"a.md": "# A\n\none", "b.md": "# B\n\ntwo", "x.bin": "no", ".github/c.md": "# C\n\nno"})
-    git(tmp_path, "init", "-q")
-    git(tmp_path, "remote", "add", "origin", "git@gitlab.e.org:team/notes.git")
-    git(tmp_path, "add", "-A")
-    git(tmp_path, "commit", "-qm", "one")
-    *raws, mark = read("git", tmp_path)
-    assert isinstance(mark, Checkpoint)
-    assert [item.key for item in raws if isinstance(item, Raw)] == ["a.md", "b.md"]
-    assert all(
-        isinstance(item, Raw) and item.url == f"https://gitlab.e.org/team/notes/-/blob/{mark.value}/{item.key}"
-        for item in raws
-    )
-    put(tmp_path, {"b.md": "# B\n\nchanged", "d.md": "# D\n\nnew", "a.md": "# A\n\nnot committed"})
-    git(tmp_path, "rm", "-qf", "--cached", "a.md")
-    git(tmp_path, "add", "b.md", "d.md")
-    git(tmp_path, "commit", "-qm", "two")
-    items = read("git", tmp_path, mark.value)
-    assert [item.key for item in items if isinstance(item, Gone)] == ["a.md"]
-    assert [item.key for item in items if isinstance(item, Raw)] == ["b.md", "d.md"]
-    assert len(read("git", tmp_path, "0" * 40)) == 3  # of an unknown commit everything is read
-    assert [type(item) for item in read("git", tmp_path / "none")] == [Failure]
-
-
-def test_a_folder_inside_a_git_checkout_is_read_alone(tmp_path: Path) -> None:
-    put(tmp_path, {"notes/a.md": "# A\n\none", "other.md": "# B\n\ntwo"})
-    git(tmp_path, "init", "-q")
-    git(tmp_path, "remote", "add", "origin", "https://e.org/team/x.git")
-    git(tmp_path, "add", "-A")
-    git(tmp_path, "commit", "-qm", "one")
-    raw, mark = read("git", tmp_path / "notes")
-    assert isinstance(raw, Raw)
-    assert isinstance(mark, Checkpoint)
-    assert (raw.key, raw.url) == ("a.md", f"https://e.org/team/x/blob/{mark.value}/notes/a.md")
-    put(tmp_path, {"notes/b.md": "# B\n\nnew", "other.md": "# B\n\nchanged"})
-    git(tmp_path, "add", "-A")
-    git(tmp_path, "commit", "-qm", "two")
-    assert [item.key for item in read("git", tmp_path / "notes", mark.value) if isinstance(item, Raw)] == ["b.md"]
 
 
 def test_names_that_are_no_text_are_written_out(tmp_path: Path) -> None:

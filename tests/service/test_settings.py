@@ -201,8 +201,8 @@ def test_a_database_url_that_cannot_be_read_is_not_shown() -> None:
 
 
 def test_the_table_of_settings_shows_defaults_that_are_no_secrets() -> None:
-    fields = [known_settings()[name].field for name in ("rate_limit_storage", "vector_store", "api_keys")]
-    assert [default(field) for field in fields] == ["`memory`", "`faiss`", ""]
+    fields = [known_settings()[name].field for name in ("rate_limit_storage", "api_keys")]
+    assert [default(field) for field in fields] == ["`memory`", ""]
 
 
 def test_what_kubernetes_sets_for_services_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from trainmedic.kb.model.report_view import ReportView
     from trainmedic.service.answer.schema import AuditView
 
-FORMATS = ("github", "osv", "sarif")
+FORMATS = ("github", "sarif")
 
 
 def rendered(view: ReportView | AuditView, name: str, *, with_possible: bool = False) -> str:

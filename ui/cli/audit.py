@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--good", action="append", default=[], metavar="FILE", help="packages of a run that works")
     parser.add_argument("--bad", action="append", default=[], metavar="FILE", help="packages of the run that fails")
     parser.add_argument("--question", default="", metavar="TEXT", help="what you see; orders the defects by it")
-    parser.add_argument("--format", default="text", help="text, json, sarif, github, osv, or an installed plugin's")
+    parser.add_argument("--format", default="text", help="text, json, sarif, github, or an installed plugin's")
     parser.add_argument("--all", action="store_true", help="also list and clear defects that may be there")
     change = parser.add_mutually_exclusive_group()
     change.add_argument("--diff", action="store_true", help="show the changes to the requirement files")

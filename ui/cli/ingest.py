@@ -1,7 +1,7 @@
 """Make your own write-ups and issue threads searchable, and turn write-ups into draft cases for a person to review.
 
 Examples: trainmedic ingest ~/post-mortems          a folder, file or zip: documents, issues as JSON, Slack exports
-          trainmedic ingest github OWNER/NAME       also: git CHECKOUT, web ADDRESS
+          trainmedic ingest github OWNER/NAME       also: web ADDRESS
 Threads are shown at once as similar reports, quoted and never more than reported; a run again reads what changed, and
 forgets what is gone. Write-ups and the resolved threads of a chat become drafts: pages with `status: draft`, which
 are shown only when a reviewer publishes them. Secrets and e-mail addresses are masked before anything is stored.
@@ -21,11 +21,8 @@ if TYPE_CHECKING:
     from trainmedic.ingest.drafts.build import Related, Summary
     from trainmedic.ingest.drafts.draft import Draft
     from trainmedic.ingest.items import Document
-    from trainmedic.ingest.threads.stages import Executor
     from trainmedic.ingest.threads.sync import SyncSummary
     from trainmedic.service.advisor import Advisor
-    from trainmedic.service.ranking.knowledge import Knowledge
-    from trainmedic.service.settings import Settings
 
 RELATED = 3
 """Cases that are proposed for a draft."""
@@ -34,18 +31,13 @@ PROGRESS = 1_000
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", help="folder, git, github or web (default: by location)")
+    parser.add_argument("source", metavar="SOURCE", help="folder, github or web (default: by location)")
     parser.add_argument("location", metavar="LOCATION", nargs="?", help="a path or an address")
     parser.add_argument("--out", type=Path, metavar="PATH", help="folder for the drafts (drafts/ in the data folder)")
     parser.add_argument(
         "--drafts",
         action="store_true",
         help="also draft pages from resolved issues (a team's own threads are always drafted)",
-    )
-    parser.add_argument(
-        "--ray",
-        action="store_true",
-        help="read and embed with Ray Data, for a cluster (pip install 'trainmedic[bulk]')",
     )
     parser.add_argument(
         "--internal",
@@ -61,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
     from trainmedic.ingest import pipeline
     from trainmedic.ingest.items import Options
     from trainmedic.ingest.sources import read
+    from trainmedic.ingest.threads.local import Local
     from trainmedic.service.ranking.similar import mechanisms_near
     from trainmedic.ui import app, loading
     from trainmedic.ui.cli._service import settings_of
@@ -82,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         key,
         read(name, Options(location=location, since=since, internal=options.internal)),
         store,
-        _executor(options, settings, knowledge),
+        Local(knowledge.embedder.vectors),
         lambda vector: mechanisms_near(vector, knowledge),
         pipeline.Drafting(
             folder=options.out or drafts_folder(settings),
@@ -96,18 +89,6 @@ def run(options: argparse.Namespace) -> int:
     _write(outcome.threads, outcome.drafts, as_json=options.json)
     threads = outcome.threads
     return 3 if threads.failures and not (threads.added or threads.changed or threads.unchanged) else 0
-
-
-def _executor(options: argparse.Namespace, settings: Settings, knowledge: Knowledge) -> Executor:
-    from trainmedic.ui import loading
-
-    if options.ray:
-        from trainmedic.ingest.threads.ray_data import RayData
-
-        return RayData(lambda: loading.embedder_of(settings).vectors)
-    from trainmedic.ingest.threads.local import Local
-
-    return Local(knowledge.embedder.vectors)
 
 
 def _source_of(options: argparse.Namespace) -> tuple[str, str]:

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmedic.kb.errors import StoreError
-from trainmedic.kb.threads.engines import Array, ranked
+
+Array = npt.NDArray[np.float32]
 
 FILE, INVERTED = "vectors.sqlite", "vectors.faiss"
 EXACT = 150_000
@@ -43,12 +44,13 @@ create table if not exists removed (number integer primary key);
 """
 
 
-def open_engine(location: str, folder: Path, dimension: int) -> FaissEngine:
-    return FaissEngine(folder, dimension)
+class PassageVectors:
+    """Normalised vectors by id. Safe to share between threads. Methods raise `StoreError`.
 
-
-class FaissEngine:
-    """See the module. Several processes may use the folder; each sees what the others wrote at its next search."""
+    Writes are idempotent by id, so that a killed writer is repaired by running it again; what a search returns of
+    threads that are no longer there is for the caller to leave out. Several processes may use the folder; each sees
+    what the others wrote at its next search.
+    """
 
     def __init__(self, folder: Path, dimension: int, exact: int = EXACT) -> None:
         self._folder = folder
@@ -66,12 +68,14 @@ class FaissEngine:
             raise StoreError(f"{folder / FILE} cannot be opened ({error})") from error
 
     def put(self, ids: Sequence[str], vectors: Array) -> None:
+        """Add vectors (n x dimension), or replace those of the same ids."""
         with self._connection() as connection:
             _forget(connection, ids)
             rows = [(id, vector.astype(np.float16).tobytes()) for id, vector in zip(ids, vectors, strict=True)]
             connection.executemany("insert into vectors (id, vector) values (?, ?)", rows)
 
     def remove(self, ids: Sequence[str]) -> None:
+        """Forget vectors; unknown ids are ignored."""
         with self._connection() as connection:
             _forget(connection, ids)
 
@@ -80,6 +84,7 @@ class FaissEngine:
             return int(connection.execute("select count(*) from vectors").fetchone()[0])
 
     def search(self, vector: Array, most: int) -> tuple[tuple[str, float], ...]:
+        """The ids nearest to a normalised vector with their cosines, best first, ties by id."""
         with self._lock:
             index = self._current()
             if not index.ntotal:
@@ -108,9 +113,6 @@ class FaissEngine:
             with self._connection() as connection:
                 connection.execute("delete from removed")
             self._index = None
-
-    def close(self) -> None:
-        self._index = None
 
     def _current(self) -> Any:
         """The index with every vector that was written since."""
@@ -225,3 +227,8 @@ def _forget(connection: sqlite3.Connection, ids: Sequence[str]) -> None:
         if row is not None:
             connection.execute("insert or ignore into removed values (?)", row)
             connection.execute("delete from vectors where number = ?", row)
+
+
+def ranked(found: Sequence[tuple[str, float]], most: int) -> tuple[tuple[str, float], ...]:
+    """Best first, cosines equal to the sixth decimal are ties and by id."""
+    return tuple(sorted(found, key=lambda item: (-round(item[1], 6), item[0]))[:most])
