@@ -279,8 +279,14 @@ def _unit(block: Block, reading: Reading) -> _Facts:
     if not role:
         return _Facts(regions=(region,))
     anchor, elided = replace(reading.options[0].key_span, default=True), completeness.elided(block.piece)
-    unit = runs.Unit(region=region, anchor=anchor, role=role, name=block.name, elided=elided)
+    logged = _is_log(block.name)
+    unit = runs.Unit(region=region, anchor=anchor, role=role, name=block.name, from_log=logged, elided=elided)
     return _Facts(regions=(region,), units=(unit,))
+
+
+def _is_log(name: str) -> bool:
+    """Whether what configures a run in this file is what the run printed of it."""
+    return name.lower().endswith((".log", ".out", ".err"))
 
 
 def _commands(block: Block) -> Iterator[_Facts]:
@@ -289,7 +295,7 @@ def _commands(block: Block) -> Iterator[_Facts]:
     for name, content in script.files:
         for inner in segment(content, name=name):
             yield from _block(inner, log=False)
-    yield from _started(block, script.commands, from_log=block.name.lower().endswith((".log", ".out", ".err")))
+    yield from _started(block, script.commands, from_log=_is_log(block.name))
     if not script.commands:
         region = replace(_region("command", block.piece), options=script.exports)
         yield _Facts(regions=(region,))

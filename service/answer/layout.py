@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from trainmedic.kb.engine.values import show
 from trainmedic.kb.model.report import Finding
 from trainmedic.service.answer import explanation, passages
 from trainmedic.service.answer import ranks as ranks_of_run
@@ -176,6 +177,21 @@ def instruction(page: Page) -> Sections:
     return (*plain("lead", body, marker), *change)
 
 
+def refusal(page: Page) -> Sections:
+    """The settings that the framework refuses together, in the user's file."""
+    told, citations = page.draft.refusal, page.citations
+    assert told is not None
+    markers = [citations.place(option.span) for option in told.options]
+    named = [
+        f"{code(f'{option.key} = {show(option.value)}')} [{marker}]"
+        for option, marker in zip(told.options, markers, strict=True)
+    ]
+    options = ("、" if page.language == "zh" else ", ").join(named)
+    body = page.says("lead.refused", package=told.match.entry.package, count=len(named), options=options)
+    change = passages.proposed(told.effects, page.context, citations) if told.effects is not None else ()
+    return (*plain("lead", body, *markers), *page.headed("fix", change))
+
+
 def confidence(page: Page) -> Sections:
     return (Section(kind="confidence", body=passages.confidence(page.cause, page.language, answered=True)),)
 
@@ -336,6 +352,7 @@ LAYOUT: Mapping[str, Sequence[Slot]] = {
         *(explanation.versions, explanation.problems, explanation.pitfalls),
     ),
     "instructed": (instruction,),
+    "refused": (refusal,),
     "unexplained": (explanation.lead_unexplained, explanation.nearest),
     "open": (lead_open, seen_urgent, ranks, patch_urgent),
 }
@@ -351,6 +368,8 @@ def kind_of(draft: Draft, faults: Sequence[Finding]) -> str:
         return "explained" if diagnosis.verdict == "explained" else "unexplained"
     if draft.instruction is not None:
         return "instructed"
+    if draft.refusal is not None:
+        return "refused"
     if faults:
         return "faults"
     if diagnosis.mechanism is not None:

@@ -48,3 +48,40 @@ def test_what_the_exception_says_is_done_in_the_users_file_and_told_where(adviso
 def test_what_is_no_plain_instruction_is_not_followed(advisor: Advisor, message: str) -> None:
     answer = advisor.ask(Ask(question="it crashes at start", attachments=(CONFIG, trace(message))))
     assert "The error message says what to do" not in answer.answer
+
+
+REFUSED = """\
+Traceback (most recent call last):
+  File "/opt/torchtune/torchtune/datasets/_alpaca.py", line 91, in alpaca_dataset
+    raise ValueError(
+ValueError: PackedDataset requires a max_seq_len to be set on the tokenizer.
+"""
+
+
+def refused(packed: str, length: str) -> str:
+    recipe = f"tokenizer:\n  path: m\n  max_seq_len: {length}\ndataset:\n  packed: {packed}\nepochs: 1\n"
+    return recipe + "batch_size: 2\ngradient_accumulation_steps: 8\nmodel:\n  lora_rank: 8\n"
+
+
+def answered(advisor: Advisor, recipe: str, log: str = REFUSED) -> str:
+    files = (Attachment(name="recipe.yaml", content=recipe), Attachment(name="err.log", content=log))
+    answer = advisor.ask(Ask(question="it stops at once", attachments=files))
+    assert ("refuses these settings together" in answer.answer) <= (answer.verdict == "answered" and not answer.causes)
+    return answer.answer
+
+
+def test_settings_that_fulfil_the_condition_of_the_exception_are_the_answer(advisor: Advisor) -> None:
+    told = answered(advisor, refused("true", "null"))
+    assert "torchtune refuses these settings together" in told
+    assert "-  packed: true\n+  packed: false" in told
+
+
+def test_a_configuration_that_a_log_repeats_is_not_what_is_patched(advisor: Advisor) -> None:
+    told = answered(advisor, refused("true", "null"), log=f"config:\n\n{refused('true', 'null')}\n{REFUSED}")
+    assert "+++ b/recipe.yaml" in told
+    assert "+++ b/err.log" not in told
+
+
+@pytest.mark.parametrize(("packed", "length"), [("true", "4096"), ("false", "null")])
+def test_a_condition_that_does_not_hold_is_not_blamed(advisor: Advisor, packed: str, length: str) -> None:
+    assert "refuses" not in answered(advisor, refused(packed, length)).split("###")[0]
