@@ -273,7 +273,10 @@ def _healthy(context: Context) -> bool:
         return False
     if (context.symptoms - excused or "symptom" in intent.concepts.values()) and not reassured:
         return False
-    return not any(f.severity is not Severity.INFO for f in context.report.fired if f.concludes == "fault")
+    # Beside what is told of a run, even a hint at a symptom is reason to doubt.
+    told = intent.width >= TELLING and not intent.asks_if_normal
+    faults = (f for f in context.report.fired if f.concludes == "fault")
+    return not any(f.severity is not Severity.INFO or (told and f.symptoms) for f in faults)
 
 
 def _troubled(first: Cause | None, context: Context) -> bool:
