@@ -6,7 +6,7 @@ A verdict is a label. It decides how the answer begins; the causes of a real com
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trainmedic.kb.engine.mechanism import Origin
 from trainmedic.kb.model.case import Verdict
@@ -116,19 +116,27 @@ def diagnose(candidates: Sequence[Candidate], context: Context, weights: Weights
 
 def concluded(differential: Differential, context: Context, weights: Weights, top_k: int = 5) -> Diagnosis:
     """What the answer is, given how likely each cause is."""
-    verdict = _verdict(differential, context, weights)
-    causes = _shown(verdict, differential, context, weights)[:top_k]
+    possible = replace(differential, causes=tuple(cause for cause in differential.causes if not _refuted(cause)))
+    verdict = _verdict(possible, context, weights)
+    causes = _shown(verdict, possible, context, weights)[:top_k]
     settled = verdict == "answered" and causes[0].features["rule_fired"] >= CERTAIN and causes[0].confidence == "high"
     silent = settled or verdict == "no_fault" or (verdict == "not_in_kb" and not causes)
     fired = context.report.fired
     return Diagnosis(
         verdict=verdict,
         causes=causes,
-        missing=() if silent else next_questions(differential, context),
+        missing=() if silent else next_questions(possible, context),
         findings=tuple(sorted(fired, key=lambda finding: _telling(finding, context))),
         related=tuple(finding for finding in fired if relevant(finding, context)),
         differential=differential,
     )
+
+
+def _refuted(cause: Cause) -> bool:
+    """Whether the evidence says that the release or the condition of a cause is another one, and no check says that it
+    is this one: it stays in the differential, with the reason, and is nothing that an answer offers."""
+    values = cause.features
+    return not (values["rule_fired"] or values["message"]) and bool(values["version_outside"] or values["fails"])
 
 
 def _shown(verdict: Verdict, differential: Differential, context: Context, weights: Weights) -> tuple[Cause, ...]:
