@@ -81,15 +81,15 @@ ELECTIVE = ("answered", "need_input")
 class Draft:
     """One question with everything that an answer to it says, whoever writes the text.
 
-    ``supposed`` is what the rules say of a change that the question only supposes, or that helped; ``helped`` is the
-    cause that this confirms. ``proposal`` is the fix of the first cause in the user's own files,
-    ``instruction`` what an exception that no cause explains says to set, ``refusal`` the settings that it refuses,
-    ``changes`` the difference to the previous answer. ``printed`` are messages of frameworks in the evidence,
-    ``raised`` the code that its tracebacks end in, ``changed_code`` what is new on their path, ``similar`` reports
-    of others, ``defects`` those of the installed packages to show beside the causes, ``inquiry`` is a question that
-    is no incident, ``effective`` what decides the run. ``recalled``: all stored turns could be read. ``judgement``
-    is a model's, which decides over the diagnosis of the program; ``elector`` is the name of a model that only
-    weighed the program's causes.
+    ``supposed`` is what the rules say of a change that the question only supposes, or that helped; ``helped`` is
+    the cause that this confirms. ``proposal`` is the fix of the first cause in the user's own files,
+    ``instruction`` what an exception that no cause explains says to set or does not accept, ``changes`` the
+    difference to the previous answer. ``printed`` are messages of frameworks in the evidence, ``raised`` the code
+    that its tracebacks end in, ``changed_code`` what is new on their path, ``similar`` reports of others,
+    ``defects`` those of the installed packages to show beside the causes, ``inquiry`` is a question that is no
+    incident, ``effective`` what decides the run. ``recalled``: all stored turns could be read. ``judgement`` is a
+    model's, which decides over the diagnosis of the program; ``elector`` is the name of a model that only weighed
+    the program's causes.
     """
 
     id: str
@@ -104,8 +104,7 @@ class Draft:
     supposed: WhatIf | None = None
     helped: Case | None = None
     proposal: Proposal | None = None
-    instruction: Instruction | None = None
-    refusal: Refusal | None = None
+    instruction: Instruction | Refusal | None = None
     changes: Difference | None = None
     printed: tuple[MessageMatch, ...] = ()
     raised: tuple[Raised, ...] = ()
@@ -181,8 +180,7 @@ class Pipeline:
         out = ruled_out(message, context.report, context.evidence, self.knowledge, self.read)
         candidates = without(candidates, (*out, *(changes.ruled_out if changes is not None else ())), self.knowledge)
         intent, rules = context.intent, self.knowledge.rules
-        supposed, helped, instruction, refusal = None, None, None, None
-        printed: tuple[MessageMatch, ...] = ()
+        supposed, helped, instruction = None, None, None
         inquiry = self._inquiry(request, turns, message, context)
         if inquiry is not None:
             verdict: Verdict = "explained" if inquiry.resolved else "not_in_kb"
@@ -194,11 +192,8 @@ class Pipeline:
                 supposed = what_if(context.evidence, intent.changes, rules, self.read, facts=True)
             helped = confirmed(message, diagnosis, context.evidence, supposed)
             diagnosis = first_of(diagnosis, helped)
-            printed = explain(context.evidence)
-            if _is_open(diagnosis, message):
-                instruction = instructed(context.evidence, rules, self.read)
-                refusal = refused(context.evidence, printed, rules, self.read) if instruction is None else None
-            if instruction is not None or refusal is not None:
+            instruction = self._instruction(diagnosis, message, context)
+            if instruction is not None:
                 diagnosis = replace(diagnosis, verdict="answered", causes=(), missing=())
         quiet = inquiry is not None or diagnosis.verdict == "no_fault"
         compared = self._two_runs(runs.works, context) if runs is not None else None
@@ -215,9 +210,8 @@ class Pipeline:
             helped=helped if message.relation is Relation.SOLVED else None,
             proposal=self._proposal(diagnosis, context, compared),
             instruction=instruction,
-            refusal=refusal,
             changes=changes,
-            printed=printed,
+            printed=() if inquiry is not None else explain(context.evidence),
             raised=self._raised(context.evidence),
             changed_code=self._changed_code(context.evidence, compared),
             similar=() if quiet else shown(context.similar),
@@ -231,7 +225,7 @@ class Pipeline:
 
     def weighed_anew(self, draft: Draft, odds: Mapping[str, float], elector: str) -> Draft:
         """A draft whose first causes someone else weighed (id → factor)."""
-        if draft.instruction is not None or draft.refusal is not None:
+        if draft.instruction is not None:
             return draft
         context, weights = draft.context, self.knowledge.weights
         differential = reweighed(draft.diagnosis.differential, odds, context, weights)
@@ -335,6 +329,15 @@ class Pipeline:
             return None
         return proposal(cause.case, context.evidence, rules, self.read)
 
+    def _instruction(self, diagnosis: Diagnosis, message: Message, context: Context) -> Instruction | Refusal | None:
+        """What the exception says to set or does not accept, unless a cause explains it or it was tried."""
+        first = diagnosis.lead
+        unsure = first is None or (first.confidence == "low" and not first.features["rule_fired"])
+        if diagnosis.verdict not in ELECTIVE or not unsure or message.relation is Relation.STILL_FAILING:
+            return None
+        evidence, rules = context.evidence, self.knowledge.rules
+        return instructed(evidence, rules, self.read) or refused(evidence, explain(evidence), rules, self.read)
+
     def _defects(self, context: Context, diagnosis: Diagnosis) -> tuple[DefectMatch, ...]:
         evidence, symptoms = context.evidence, context.symptoms
         beliefs = [diagnosis.differential.belief(cause) for cause in diagnosis.causes]
@@ -368,13 +371,6 @@ class Pipeline:
             diff=diff_runs(works, fails, self.knowledge.mechanisms.mechanisms),
             fails=tuple(source.name for source in evidence.sources if source.name is not None),
         )
-
-
-def _is_open(diagnosis: Diagnosis, message: Message) -> bool:
-    """Whether no cause explains the exception, and what it says was not tried."""
-    first = diagnosis.lead
-    unsure = first is None or (first.confidence == "low" and not first.features["rule_fired"])
-    return diagnosis.verdict in ELECTIVE and unsure and message.relation is not Relation.STILL_FAILING
 
 
 def _of_incidents(turns: Sequence[Turn]) -> Sequence[Turn]:

@@ -123,7 +123,7 @@ def where(draft: Draft, citations: Citations) -> Sections:
         return _at("asked.where_beside", written.span, citations, change="")
     if (told := draft.instruction) is not None:
         written = next((option for option in run.options if option.key == told.name), run.options[-1])
-        return _at("asked.where", written.span, citations, rest=_fenced(told.effects.patch))
+        return _at("asked.where", written.span, citations, rest=_fenced(told.effects.patch) if told.effects else "")
     fixed = _edited(draft, settings)
     if fixed is not None:
         span = fixed.edits[0].span

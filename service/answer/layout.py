@@ -30,6 +30,8 @@ from trainmedic.service.answer.views import grouped
 from trainmedic.service.answer.what_if import supposition
 from trainmedic.service.pipeline import Draft
 from trainmedic.service.ranking.inference import Cause
+from trainmedic.service.ranking.instructed import Instruction
+from trainmedic.service.ranking.refused import Refusal
 
 MAX_ASKS = 1
 """Questions before the fold: the one that tells most."""
@@ -170,7 +172,7 @@ def lead_open(page: Page) -> Sections:
 def instruction(page: Page) -> Sections:
     """What the exception says to do, in its own words and in the user's file."""
     told = page.draft.instruction
-    assert told is not None
+    assert isinstance(told, Instruction)
     marker = page.citations.place(told.span)
     body = page.says("lead.instructed", sentence=code(told.sentence), marker=f"[{marker}]")
     change = page.headed("fix", passages.proposed(told.effects, page.context, page.citations))
@@ -179,8 +181,8 @@ def instruction(page: Page) -> Sections:
 
 def refusal(page: Page) -> Sections:
     """The settings that the framework refuses together, in the user's file."""
-    told, citations = page.draft.refusal, page.citations
-    assert told is not None
+    told, citations = page.draft.instruction, page.citations
+    assert isinstance(told, Refusal)
     markers = [citations.place(option.span) for option in told.options]
     named = [
         f"{code(f'{option.key} = {show(option.value)}')} [{marker}]"
@@ -367,9 +369,7 @@ def kind_of(draft: Draft, faults: Sequence[Finding]) -> str:
     if draft.inquiry is not None:
         return "explained" if diagnosis.verdict == "explained" else "unexplained"
     if draft.instruction is not None:
-        return "instructed"
-    if draft.refusal is not None:
-        return "refused"
+        return "refused" if isinstance(draft.instruction, Refusal) else "instructed"
     if faults:
         return "faults"
     if diagnosis.mechanism is not None:

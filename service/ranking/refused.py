@@ -18,7 +18,7 @@ from trainmedic.kb.model.run import Option, RunConfig, Unresolved
 from trainmedic.service.dialogue.what_if import WhatIf, what_if
 
 _HOLDERS = frozenset({"self", "args", "cfg", "config", "model_args", "data_args", "training_args", "finetuning_args"})
-"""Names of the object that holds the options, which are no part of their names."""
+"""Objects that hold the options: not a part of their names."""
 _COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     **{ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Is: operator.is_, ast.IsNot: operator.is_not},
     **{ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge},
@@ -35,9 +35,14 @@ class Refusal:
     options: tuple[Option, ...]
     effects: WhatIf | None = None
 
+    @property
+    def name(self) -> str:
+        """The option that is changed."""
+        return self.options[0].key
 
-class _Unknown(Exception):
-    """A part of the condition is no option of the run."""
+
+class _UnknownError(Exception):
+    """The run does not set a part of the condition."""
 
 
 def refused(evidence: Evidence, printed: Sequence[MessageMatch], rules: RuleSet, read: Read) -> Refusal | None:
@@ -48,7 +53,7 @@ def refused(evidence: Evidence, printed: Sequence[MessageMatch], rules: RuleSet,
         if not around or match.entry.kind in LOGGED or not match.is_whole or match.in_version is False:
             continue
         used: dict[str, Option] = {}
-        with suppress(_Unknown, SyntaxError, TypeError):
+        with suppress(_UnknownError, SyntaxError, TypeError):
             if _value(ast.parse(match.place.condition, mode="eval").body, evidence.run, used) and used:
                 return Refusal(match=match, options=tuple(used.values()), effects=_off(used, evidence, rules, read))
     return None
@@ -57,7 +62,7 @@ def refused(evidence: Evidence, printed: Sequence[MessageMatch], rules: RuleSet,
 def _off(used: Mapping[str, Option], evidence: Evidence, rules: RuleSet, read: Read) -> WhatIf | None:
     for option in used.values():
         if truth(option.value) is True:
-            effects = what_if(evidence, {option.key: False}, rules, read)
+            effects = what_if(evidence, {option.key: "false"}, rules, read)
             if effects.patch and not effects.appears:
                 return effects
     return None
@@ -79,7 +84,7 @@ def _value(node: ast.expr, run: RunConfig, used: dict[str, Option]) -> Any:
             return not _value(node.operand, run, used)
         case ast.Compare(left=left, ops=[op], comparators=[right]):
             return _COMPARED[type(op)](_value(left, run, used), _value(right, run, used))
-    raise _Unknown
+    raise _UnknownError
 
 
 def _plain(value: Any) -> Any:
@@ -95,5 +100,5 @@ def _option(name: str, run: RunConfig) -> Option:
     wanted = ".".join(parts[1:] if parts[0] in _HOLDERS else parts)
     found = [each for each in run.options if f".{each.key}".endswith(f".{wanted}")]
     if not found or isinstance(found[0].value, Unresolved) or len({str(_plain(each.value)) for each in found}) > 1:
-        raise _Unknown
+        raise _UnknownError
     return found[0]

@@ -59,8 +59,8 @@ ValueError: PackedDataset requires a max_seq_len to be set on the tokenizer.
 
 
 def refused(packed: str, length: str) -> str:
-    recipe = f"tokenizer:\n  path: m\n  max_seq_len: {length}\ndataset:\n  _component_: torchtune.datasets.alpaca_dataset\n"
-    recipe += f"  packed: {packed}\nepochs: 1\n"
+    recipe = f"tokenizer:\n  path: m\n  max_seq_len: {length}\n"
+    recipe += f"dataset:\n  _component_: torchtune.datasets.alpaca_dataset\n  packed: {packed}\nepochs: 1\n"
     return recipe + "batch_size: 2\ngradient_accumulation_steps: 8\nmodel:\n  lora_rank: 8\n"
 
 
