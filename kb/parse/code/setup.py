@@ -88,9 +88,9 @@ def _replaces(event: Event, model: str) -> bool:
 
 
 def optimizer_without_unfrozen(program: Program) -> Flaws:
-    """Only what was trainable then is in the optimizer; more is unfrozen later."""
+    """Only what was trainable then is in the optimizer; more is unfrozen later, and not given to it."""
     for owner, event, call, later in _optimizers(program):
-        if "requires_grad" not in words_in(call):
+        if "requires_grad" not in words_in(call) or any(other.tail == "add_param_group" for other in later):
             continue
         for other in later:
             if _unfreezes(other, program, owner):
