@@ -103,21 +103,23 @@ def without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str:
     return messages(f"lead.{'healthy' if context.evidence.rows else 'healthy_config'}", language)
 
 
-def because(case: Case, proofs: Sequence[Finding], citations: Citations) -> tuple[Sections, Sections, list[Finding]]:
-    """The cause in one or two sentences: what a rule says of the user's own values with their places, else the
-    beginning of the case's text. Then the text that explains it, and the findings that it says."""
+def because(
+    case: Case, proofs: Sequence[Finding], citations: Citations
+) -> tuple[Sections, Sections, Sections, list[Finding]]:
+    """The cause in one or two sentences: what a rule says of the user's own values, else the beginning of the case's
+    text. Then the places of these values, the text that explains it, and the findings that it says."""
     language, marker = citations.language, citations.case(case)
     text = case.section("cause", language)
     first = next(iter(grouped(proofs)), ())
     if not first:
         head, rest = split(text, CAUSE_WORDS)
-        return cited("because", head, marker), cited("cause", rest, marker), []
+        return cited("because", head, marker), (), cited("cause", rest, marker), []
     rule = citations.rule(first[0])
     head, rest = split(first[0].message.get(language), FOUND_WORDS)
     places, markers = _inline_places(first, citations)
-    body = f"{head} [{rule}]" + (messages("places_inline", language, places=places) if places else "")
+    where = messages("places_inline", language, places=places).strip() if places else ""
     why = (*cited("cause", rest, rule), *cited("cause", text, marker))
-    return plain("because", body, rule, *markers), why, list(first)
+    return cited("because", head, rule), plain("places", where, *markers), why, list(first)
 
 
 def _inline_places(findings: Sequence[Finding], citations: Citations) -> tuple[str, list[int]]:

@@ -12,6 +12,7 @@ from trainmedic.kb.engine.mechanism import Origin
 from trainmedic.kb.model.case import Verdict
 from trainmedic.kb.model.evidence import Evidence, InputReceipt
 from trainmedic.kb.model.report import Finding, Missing, Severity, Status
+from trainmedic.kb.parse.logs.signal_kinds import NON_FINITE
 from trainmedic.service.ranking.features import LOGS, ODD_BUT_HARMLESS, Candidate, Context, finding_weight
 from trainmedic.service.ranking.inference import ASK, Cause, Differential, MechanismBelief, contradicted, infer
 from trainmedic.service.ranking.questions import next_questions
@@ -187,11 +188,17 @@ def _verdict(differential: Differential, context: Context, weights: Weights) -> 
     if _healthy(context) and not _troubled(first, context):
         return "no_fault"
     likely = answerable(context) and likelihood(differential, first) >= weights.answer
-    if called_for and first.case.kind == "fault" and (likely or _proven(first, context)):
+    if called_for and first.case.kind == "fault" and (likely or _proven(first, context)) and not _known(first, context):
         return "answered"
     if first.probability >= weights.plausible or intent.vague or complaint(context):
         return "need_input"
     return "not_in_kb"
+
+
+def _known(first: Cause, context: Context) -> bool:
+    """Whether a cause only explains a display of which the user says already what it stands for."""
+    said = {signal.kind for signal in context.evidence.signals if signal.stated}
+    return first.case.secondary and not said.isdisjoint(NON_FINITE & set(first.case.signals))
 
 
 def answerable(context: Context) -> bool:

@@ -155,14 +155,14 @@ def _competing(
 ) -> tuple[float, ...]:
     """The candidates' probabilities. A secondary case (it explains a display, not a cause) gets what the others leave.
 
-    It competes as an equal only where no other cause is worth asking about.
+    It competes as an equal only where no other cause is plausible.
     """
     first = [n for n, candidate in enumerate(candidates) if not candidate.cause.secondary]
     whole = weights.probabilities(values, none)
     if len(first) == len(candidates):
         return whole
     alone = dict(zip(first, weights.probabilities([values[n] for n in first], none), strict=True))
-    if max(alone.values(), default=0.0) < ASK:
+    if max(alone.values(), default=0.0) < weights.plausible:
         return whole
     left = max(0.0, 1.0 - sum(alone.values()))
     return tuple(alone.get(n, whole[n] * left) for n in range(len(candidates)))
