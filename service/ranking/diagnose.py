@@ -72,13 +72,15 @@ class Diagnosis:
 
     @property
     def likely(self) -> Cause | None:
-        """The first cause of an answer that asks back, if it is clearly ahead of the second; else None."""
+        """The first cause of an answer that asks back, if it is clearly ahead of the second and more than an explanation
+        of a display; else None."""
         if self.verdict != "need_input" or not self.causes:
             return None
         first, *rest = self.causes
         second = rest[0].probability if rest else 0.0
         # A high probability with low confidence means that the pasted text contradicts the case.
-        return first if first.confidence != "low" and first.probability >= max(LIKELY, 2 * second) else None
+        ahead = first.confidence != "low" and first.probability >= max(LIKELY, 2 * second)
+        return first if ahead and not first.case.secondary else None
 
     @property
     def mechanism(self) -> MechanismBelief | None:
