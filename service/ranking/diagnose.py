@@ -72,8 +72,8 @@ class Diagnosis:
 
     @property
     def likely(self) -> Cause | None:
-        """The first cause of an answer that asks back, if it is clearly ahead of the second and more than an explanation
-        of a display; else None."""
+        """The first cause of an answer that asks back, if it is clearly ahead of the second and explains more than a
+        display; else None."""
         if self.verdict != "need_input" or not self.causes:
             return None
         first, *rest = self.causes
