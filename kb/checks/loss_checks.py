@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
 
 from trainmedic.kb.checks.log_series import (
     Point,
@@ -28,6 +27,7 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Change, Outcome, fires
 from trainmedic.kb.engine.values import is_number
 from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.learning_rates import PRACTICE, PREFERENCE, Practice
 from trainmedic.kb.model.evidence import Row
 from trainmedic.kb.model.report import Safety
 from trainmedic.kb.parse.logs.metrics import is_rl, median, rounded_zero
@@ -35,17 +35,6 @@ from trainmedic.kb.parse.logs.metrics import is_rl, median, rounded_zero
 LN_VOCABULARY = (10.2, 12.7)
 """ln of 27 000 to 330 000: the loss of guessing, for every vocabulary in use."""
 
-
-class Practice(NamedTuple):
-    """Learning rates of a kind of training: one that practice keeps well below, and the usual one. A rate above
-    ``most`` is only reported if the run went wrong."""
-
-    most: float
-    usual: float
-
-
-RATES = {"full": Practice(5e-5, 1e-5), "lora": Practice(5e-4, 1e-4)}
-PREFERENCE_RATES = {"full": Practice(5e-6, 5e-7), "lora": Practice(1e-4, 5e-6)}
 MEMORY_MAXIMA = ("memory(GiB)", "perf/max_memory_reserved_gb", "perf/max_memory_allocated_gb")
 RANDOM_AT_START = (
     "train_from_scratch",
@@ -60,7 +49,6 @@ _OTHER_RATES = ("sgd", "prodigy", "dadapt", "adafactor", "muon", "lion")
 _UNTRAINED_LOSS = {"dpo": math.log(2), "reward": math.log(2), "kto": 0.5}
 _SUMMED = tuple((each.package, each.loss_summed) for each in profiles().values() if each.loss_summed)
 """Packages and releases that log the sum over the accumulated steps."""
-_PREFERENCE = ("dpo", "orpo", "cpo", "simpo", "ipo", "kto", "reward")
 
 
 # --- not finite -------------------------------------------------------------------------------------------------------
@@ -123,7 +111,7 @@ def gradients_explode_at_high_rate(facts: Facts) -> Outcome:
     grown = gradients_grow_before_nan(facts)
     if grown.value is not True:
         return grown
-    change = Change(safety=Safety.UNSAFE, set={"learning_rate": practice.usual})
+    change = Change(safety=Safety.UNSAFE, set={"learning_rate": practice.low})
     return replace(grown, evidence=(*rate.spans, *grown.evidence), changes=(change,))
 
 
@@ -262,8 +250,8 @@ def _practice(facts: Facts) -> Practice | None:
     other = isinstance(optimizer, str) and any(name in optimizer.lower() for name in _OTHER_RATES)
     if other or facts.name("stage").value == "pretrain" or _starts_at_random(facts):
         return None
-    rates = PREFERENCE_RATES if facts.name("algorithm").value in _PREFERENCE else RATES
-    return rates["full" if facts.name("tuner").value == "full" else "lora"]
+    stage = "preference" if facts.name("algorithm").value in PREFERENCE else "sft"
+    return PRACTICE[f"{stage}.{'full' if facts.name('tuner').value == 'full' else 'lora'}"]
 
 
 @each_log

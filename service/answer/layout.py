@@ -340,7 +340,7 @@ LAYOUT: Mapping[str, Sequence[Slot]] = {
     "mechanism": (lead, because, ranks, origins, patch_own, verify, folded, cause_alone, seen, confirm),
     "faults": (lead_faults, problems, patch_faults),
     "explained": (
-        *(explanation.lead, explanation.cards, explanation.ranges, explanation.differing),
+        *(explanation.lead, explanation.ranges, explanation.cards, explanation.differing),
         *(explanation.versions, explanation.problems, explanation.pitfalls),
     ),
     "instructed": (instruction,),
