@@ -131,9 +131,13 @@ def where(draft: Draft, citations: Citations) -> Sections:
     case = next((cause.case for cause in draft.diagnosis.causes), None)
     change = split(case.section("fix", language), FIX_WORDS)[0] if case is not None else ""
     names = [*settings, *((*case.settings, *(setting_called(n, run) for n, _ in fix_values(case))) if case else ())]
+    proposal = draft.proposal
+    patch = proposal.effects.patch if proposal is not None and case is not None and proposal.case == case.id else ""
     for name in names:
         setting = run.settings.get(name)
         if setting is not None and setting.option is not None and setting.option in run.options:
+            if patch:
+                return _at("asked.where", setting.option.span, citations, rest=_fenced(patch))
             return _at("asked.where_beside", setting.option.span, citations, change=change)
     if (frame := _own_frame(draft)) is not None:
         body = messages("asked.where_frame", language, place=code(frame), change=change)
