@@ -14,7 +14,7 @@ from trainmedic.kb.model.evidence import Evidence, InputReceipt
 from trainmedic.kb.model.report import Finding, Missing, Severity, Status
 from trainmedic.kb.parse.logs.signal_kinds import NON_FINITE
 from trainmedic.service.ranking.features import LOGS, ODD_BUT_HARMLESS, Candidate, Context, finding_weight
-from trainmedic.service.ranking.inference import ASK, Cause, Differential, MechanismBelief, contradicted, infer
+from trainmedic.service.ranking.inference import ASK, CLASHES, Cause, Differential, MechanismBelief, contradicted, infer
 from trainmedic.service.ranking.questions import next_questions
 from trainmedic.service.ranking.weights import Weights
 
@@ -135,8 +135,13 @@ def concluded(differential: Differential, context: Context, weights: Weights, to
 
 
 def _shown(verdict: Verdict, differential: Differential, context: Context, weights: Weights) -> tuple[Cause, ...]:
-    """The causes that an answer shows: all that are plausible; at least the first three of a complaint."""
-    plausible = tuple(cause for cause in differential.causes if cause.probability >= weights.plausible)
+    """The causes that an answer shows: all that are plausible; at least the first three of a complaint that are not
+    about another run than this one."""
+    plausible = tuple(
+        cause
+        for cause in differential.causes
+        if cause.probability >= (ASK if cause.features["algorithm_clash"] else weights.plausible)
+    )
     if verdict == "no_fault":
         return tuple(cause for cause in plausible if cause.case.kind == "artefact")
     if verdict == "not_in_kb" and (context.intent.out_of_scope or not complaint(context)):
@@ -146,7 +151,8 @@ def _shown(verdict: Verdict, differential: Differential, context: Context, weigh
     settled = verdict == "answered" and bool(plausible) and plausible[0].confidence == "high"
     if settled or len(plausible) >= LEAST or not complaint(context):
         return plausible
-    return differential.causes[:LEAST]
+    fitting = (c for c in differential.causes if c in plausible or not any(c.features[name] for name in CLASHES))
+    return tuple(fitting)[:LEAST] or differential.causes[:1]
 
 
 def complaint(context: Context) -> bool:
