@@ -9,6 +9,7 @@ from trainmedic.kb.engine.mechanism import origin_id
 from trainmedic.kb.fences import fence_around
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Receipt
+from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Fix, Severity
 from trainmedic.kb.model.report_view import FindingView, MissingView
 from trainmedic.kb.parse.text.pictures import MARK
@@ -126,7 +127,7 @@ def _inline_places(findings: Sequence[Finding], citations: Citations) -> tuple[s
     """The first places of findings, cited, within a sentence; the number of files if there are several."""
     language = citations.language
     parts, markers = [], []
-    for span in merged_evidence(findings)[:MAX_INLINE]:
+    for span in _telling(findings)[:MAX_INLINE]:
         if span.default:
             parts.append(messages("default", language, place=place(span, language)))
         else:
@@ -136,6 +137,12 @@ def _inline_places(findings: Sequence[Finding], citations: Citations) -> tuple[s
     if more := _files(findings, language):
         parts.append(more)
     return ("、" if language == "zh" else ", ").join(parts), markers
+
+
+def _telling(findings: Sequence[Finding]) -> Sequence[Span]:
+    """The places of findings; that of a default, which shows nothing of it, only where there is no other."""
+    places = merged_evidence(findings)
+    return [span for span in places if not span.default] or places
 
 
 def _files(findings: Sequence[Finding], language: str) -> str:
@@ -363,7 +370,7 @@ def seen(kind: str, findings: Sequence[Finding], citations: Citations, *, fixes:
             message = f"**{_in_words(finding.fixes, language, BOLD_WORDS)}** {split(message, CHANGE_WORDS)[0]}"
         items.append(f"{message} [{markers[-1]}]" + (f" ({more})" if (more := _files(group, language)) else ""))
         lines.append(f"- {items[-1]}")
-        for span in merged_evidence(group)[:MAX_EVIDENCE]:
+        for span in _telling(group)[:MAX_EVIDENCE]:
             where = place(span, language)
             if span.default:
                 lines.append("  - " + messages("default", language, place=where))
