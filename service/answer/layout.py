@@ -238,6 +238,11 @@ def seen_urgent(page: Page) -> Sections:
     return page.seen(page.urgent, fixes=True)
 
 
+def observed(page: Page) -> Sections:
+    """What the log shows, where no finding about it is shown."""
+    return () if page.urgent else page.headed("seen", passages.observed(page.context, page.citations))
+
+
 def problems(page: Page) -> Sections:
     return passages.seen("problems", page.urgent, page.citations, fixes=True)
 
@@ -345,7 +350,7 @@ LAYOUT: Mapping[str, Sequence[Slot]] = {
     ),
     "instructed": (instruction,),
     "unexplained": (explanation.lead_unexplained, explanation.nearest),
-    "open": (lead_open, seen_urgent, ranks, patch_urgent),
+    "open": (lead_open, seen_urgent, observed, ranks, patch_urgent),
 }
 """By `kind_of`, between the beginning and the end."""
 ASKING: Sequence[Slot] = (first_asks, others, folded, more_asks, listed)

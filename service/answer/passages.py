@@ -12,6 +12,7 @@ from trainmedic.kb.model.evidence import Receipt
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Fix, Severity
 from trainmedic.kb.model.report_view import FindingView, MissingView
+from trainmedic.kb.parse.logs.signal_kinds import KINDS
 from trainmedic.kb.parse.text.pictures import MARK
 from trainmedic.kb.projection import project
 from trainmedic.service.answer.citations import Citations, place, quote, shown_name
@@ -31,6 +32,8 @@ from trainmedic.service.ranking.inference import Cause, MechanismBelief
 MAX_EVIDENCE = 3
 """Places quoted for one finding."""
 MAX_ORIGINS = 5
+MAX_OBSERVED = 2
+"""Kinds of failure that are named where no finding says more."""
 MAX_INPUTS = 5
 """Inputs named in the receipt's line, besides those that were cut."""
 SAID_OF_INPUTS = frozenset({"binary", "truncated"})
@@ -379,6 +382,19 @@ def seen(kind: str, findings: Sequence[Finding], citations: Citations, *, fixes:
                 quoted = messages("at", language, place=where, text=quote(span).replace("`", "'"))
                 lines.append(f"  - {quoted} [{markers[-1]}]")
     return listing(kind, items, markers, "\n".join(lines))
+
+
+def observed(context: Context, citations: Citations) -> Sections:
+    """What a log or traceback shows to fail, the first place of each kind; for an answer that can say no more of it."""
+    language = citations.language
+    shown = [signal for signal in context.evidence.signals if not signal.stated and signal.kind in context.observed]
+    items, markers = [], []
+    for signal in list({signal.kind: signal for signal in reversed(shown)}.values())[::-1][:MAX_OBSERVED]:
+        markers.append(citations.place(signal.span))
+        at = messages("at", language, place=place(signal.span, language), text=quote(signal.span).replace("`", "'"))
+        meaning = KINDS[signal.kind].get(language) if signal.kind in KINDS else signal.kind
+        items.append(f"{meaning}: {at} [{markers[-1]}]")
+    return listing("observed", items, markers)
 
 
 def others(diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations) -> Sections:

@@ -40,7 +40,8 @@ def test_the_answer_is_what_its_link_shows(client: TestClient) -> None:
 
 def test_the_patch_of_a_first_answer_keeps_the_names_that_the_text_around_it_has_not(client: TestClient) -> None:
     command = "deepspeed --module openrlhf.cli.train_kto --pretrain /home/bob/qwen2 --micro_train_batch_size 1 \\\n"
-    sent = [("file", ("run.sh", f"{command}   --vanilla_loss --save_path /home/bob/out\n")), FILES[1]]
+    script = f"{command}   --vanilla_loss --save_path /home/bob/out\n"
+    sent = [("file", ("run.sh", script.encode())), FILES[1]]
     html = client.post("/first/ask", data={"question": KTO.question}, files=sent).text
     assert "-   --vanilla_loss --save_path /home/bob/out" in html
     assert "/home/bob" not in html.replace("--save_path /home/bob/out", "").replace("--pretrain /home/bob/qwen2", "")
