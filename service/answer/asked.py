@@ -137,7 +137,7 @@ def where(draft: Draft, citations: Citations) -> Sections:
         setting = run.settings.get(name)
         if setting is not None and setting.option is not None and setting.option in run.options:
             if patch:
-                return _at("asked.where", setting.option.span, citations, rest=_fenced(patch))
+                return _at("asked.where", setting.option.span, citations, rest=_fenced(_changed_lines(patch)))
             return _at("asked.where_beside", setting.option.span, citations, change=change)
     if (frame := _own_frame(draft)) is not None:
         body = messages("asked.where_frame", language, place=code(frame), change=change)
@@ -145,6 +145,12 @@ def where(draft: Draft, citations: Citations) -> Sections:
     if run.options:
         return _at("asked.where_file", run.options[-1].span, citations, change=change)
     return (Section(kind="reply", body=messages("asked.where_unknown", language, change=change)),)
+
+
+def _changed_lines(patch: str) -> str:
+    """The lines of a patch that it changes."""
+    lines = (line for line in patch.split("\n") if line[:1] in ("+", "-") and line[:4] not in ("+++ ", "--- "))
+    return "\n".join(lines)
 
 
 def _fenced(patch: str) -> str:
