@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from trainmedic.kb.checks.log_series import (
@@ -23,17 +24,17 @@ from trainmedic.kb.checks.log_series import (
     values,
 )
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Change, Outcome, fires
 from trainmedic.kb.engine.values import is_number
 from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.learning_rates import PRACTICE, PREFERENCE, Practice
 from trainmedic.kb.model.evidence import Row
+from trainmedic.kb.model.report import Safety
 from trainmedic.kb.parse.logs.metrics import is_rl, median, rounded_zero
 
 LN_VOCABULARY = (10.2, 12.7)
 """ln of 27 000 to 330 000: the loss of guessing, for every vocabulary in use."""
-MAX_RATES = {"full": 5e-5, "lora": 5e-4}
-MAX_PREFERENCE_RATES = {"full": 5e-6, "lora": 1e-4}
-"""Learning rates that practice keeps well below; a rate above is only reported if the loss has turned."""
+
 MEMORY_MAXIMA = ("memory(GiB)", "perf/max_memory_reserved_gb", "perf/max_memory_allocated_gb")
 RANDOM_AT_START = (
     "train_from_scratch",
@@ -48,7 +49,6 @@ _OTHER_RATES = ("sgd", "prodigy", "dadapt", "adafactor", "muon", "lion")
 _UNTRAINED_LOSS = {"dpo": math.log(2), "reward": math.log(2), "kto": 0.5}
 _SUMMED = tuple((each.package, each.loss_summed) for each in profiles().values() if each.loss_summed)
 """Packages and releases that log the sum over the accumulated steps."""
-_PREFERENCE = ("dpo", "orpo", "cpo", "simpo", "ipo", "kto", "reward")
 
 
 # --- not finite -------------------------------------------------------------------------------------------------------
@@ -101,6 +101,18 @@ def gradients_grow_before_nan(facts: Facts, rows: list[Row]) -> Outcome | None:
     en, zh = broken.point.where
     metric = broken.point.metric.name
     return fires(top.span, broken.point.span, metric=metric, usual=usual, top=top.value, where_en=en, where_zh=zh)
+
+
+def gradients_explode_at_high_rate(facts: Facts) -> Outcome:
+    """Fires if the norms grow before the break, at a rate beyond the bound of this kind of training."""
+    practice, rate = _practice(facts), facts.name("learning_rate")
+    if practice is None or not is_number(rate.value) or rate.value <= practice.most:
+        return NOT_SHOWN
+    grown = gradients_grow_before_nan(facts)
+    if grown.value is not True:
+        return grown
+    change = Change(safety=Safety.UNSAFE, set={"learning_rate": practice.low})
+    return replace(grown, evidence=(*rate.spans, *grown.evidence), changes=(change,))
 
 
 # --- loss -------------------------------------------------------------------------------------------------------------
@@ -204,13 +216,10 @@ def loss_times_accumulation(facts: Facts) -> Outcome:
 
 def loss_climbs_at_high_rate(facts: Facts) -> Outcome:
     """Fires if the end is half above the lowest level and above the start, at a rate beyond the bound."""
-    optimizer = facts.name("optimizer").value
-    other = isinstance(optimizer, str) and any(name in optimizer.lower() for name in _OTHER_RATES)
-    if other or facts.name("stage").value == "pretrain" or _starts_at_random(facts):
+    practice, full = _practice(facts), facts.name("tuner").value == "full"
+    if practice is None:
         return NOT_SHOWN
-    full = facts.name("tuner").value == "full"
-    bounds = MAX_PREFERENCE_RATES if facts.name("algorithm").value in _PREFERENCE else MAX_RATES
-    bound = bounds["full" if full else "lora"]
+    bound = practice.most
     for rows in logs(facts):
         losses, rate = points(rows, "loss"), peak_rate(facts, rows)
         if len(losses) < 12 or rate <= bound or _is_rl(rows):
@@ -233,6 +242,16 @@ def loss_climbs_at_high_rate(facts: Facts) -> Outcome:
                 where_zh=zh,
             )
     return NOT_SHOWN
+
+
+def _practice(facts: Facts) -> Practice | None:
+    """The learning rates of this kind of fine-tuning, if the optimizer takes those of Adam."""
+    optimizer = facts.name("optimizer").value
+    other = isinstance(optimizer, str) and any(name in optimizer.lower() for name in _OTHER_RATES)
+    if other or facts.name("stage").value == "pretrain" or _starts_at_random(facts):
+        return None
+    stage = "preference" if facts.name("algorithm").value in PREFERENCE else "sft"
+    return PRACTICE[f"{stage}.{'full' if facts.name('tuner').value == 'full' else 'lora'}"]
 
 
 @each_log

@@ -32,7 +32,7 @@ def not_yet(facts: Facts) -> Outcome:
 
 
 def of_other_release_ignored(facts: Facts) -> Outcome:
-    return _report_moved(_of_other_release(facts, (GONE, LATER), strict=False), facts)
+    return _with_renames(_of_other_release(facts, (GONE, LATER), strict=False), facts)
 
 
 def removed(facts: Facts) -> Outcome:
@@ -42,10 +42,15 @@ def removed(facts: Facts) -> Outcome:
 
 def renamed(facts: Facts) -> Outcome:
     gone = _of_other_release(facts, (GONE,), strict=True)
-    named = [(item, new) for item in gone if (new := successor(item[1], item[2].name)) is not None]
-    outcome = _report_moved([item for item, _ in named], facts)
-    change = Change(safety=Safety.UNSAFE, rename=tuple((option, new) for (option, _, _), new in named))
-    return replace(outcome, changes=(change,)) if named else outcome
+    return _with_renames([item for item in gone if successor(item[1], item[2].name) is not None], facts)
+
+
+def _with_renames(options: Sequence[tuple[Option, Reader, Verdict]], facts: Facts) -> Outcome:
+    """With the new names to write, where all that is reported has one."""
+    named = tuple((option, new) for option, reader, verdict in options if (new := successor(reader, verdict.name)))
+    outcome = _report_moved(options, facts)
+    known = named and len(named) == len(options)
+    return replace(outcome, changes=(Change(safety=Safety.UNSAFE, rename=named),)) if known else outcome
 
 
 def gone_in_newer_release(facts: Facts) -> Outcome:

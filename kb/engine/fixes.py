@@ -64,14 +64,19 @@ def _is_installed(spec: FixSpec, facts: Facts) -> bool:
 
 
 def _described(spec: FixSpec, plan: _Plan) -> Text:
-    en = [f"Remove `{key}`." for key in plan.removed] + [f"Set `{key}`." for key in plan.written]
-    zh = [f"去掉 `{key}`。" for key in plan.removed] + [f"设置 `{key}`。" for key in plan.written]
+    en = [f"Remove `{key}`." for key in plan.removed] + _listed("Set {}.", plan.written, ", ", " and ")
+    zh = [f"去掉 `{key}`。" for key in plan.removed] + _listed("设置 {}。", plan.written, "、", "、")
     en += [f"Write `{new}` for `{old}`." for old, new in plan.renamed.items()]
     zh += [f"把 `{old}` 改名为 `{new}`。" for old, new in plan.renamed.items()]
     if spec.upgrade:
         en.append(f"Install `{spec.upgrade}`.")
         zh.append(f"安装 `{spec.upgrade}`。")
     return Text(en=" ".join(en), zh="".join(zh))
+
+
+def _listed(sentence: str, keys: Sequence[str], between: str, last: str) -> list[str]:
+    names = [f"`{key}`" for key in keys]
+    return [sentence.format(last.join(filter(None, (between.join(names[:-1]), names[-1]))))] if names else []
 
 
 class _Plan:

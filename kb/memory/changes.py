@@ -57,12 +57,14 @@ def remedies(plan: Plan, facts: Facts, room: float) -> tuple[Remedy, ...]:
 
 
 def _together(plan: Plan, facts: Facts, room: float) -> tuple[Remedy, ...]:
-    """One change after the other, each on top of those before, until the run fits."""
+    """One change after the other, each on top of those before and no larger than needed, until the run fits."""
     written: dict[str, Scalar] = {}
     safety, last = Safety.SAFE, estimate(plan).total.likely
     tried: set[str] = set()
     while left := [step for step in _steps(plan, facts) if not tried & step.set.keys()]:
-        step, found = left[0], estimate(left[0].plan)
+        alike = [step for step in left if step.set.keys() == left[0].set.keys()]
+        step = next((step for step in alike if fits(estimate(step.plan), room)), alike[-1])
+        found = estimate(step.plan)
         tried |= step.set.keys()
         if found.total.likely > _LITTLE * last:
             continue

@@ -124,7 +124,9 @@ def sites(evidence: Evidence) -> Iterator[Site]:
 
 
 def shown(size: float) -> str:
-    """``7.65 GiB``, ``512 MiB``."""
+    """``1,740 GiB``, ``7.65 GiB``, ``512 MiB``."""
+    if size >= 999.5 * GIB:
+        return f"{float(f'{size / GIB:.3g}'):,.0f} GiB"
     return f"{size / GIB:.3g} GiB" if size >= GIB else f"{size / 1024**2:.0f} MiB"
 
 

@@ -131,9 +131,13 @@ def where(draft: Draft, citations: Citations) -> Sections:
     case = next((cause.case for cause in draft.diagnosis.causes), None)
     change = split(case.section("fix", language), FIX_WORDS)[0] if case is not None else ""
     names = [*settings, *((*case.settings, *(setting_called(n, run) for n, _ in fix_values(case))) if case else ())]
+    proposal = draft.proposal
+    patch = proposal.effects.patch if proposal is not None and case is not None and proposal.case == case.id else ""
     for name in names:
         setting = run.settings.get(name)
         if setting is not None and setting.option is not None and setting.option in run.options:
+            if patch:
+                return _at("asked.where", setting.option.span, citations, rest=_fenced(_changed_lines(patch)))
             return _at("asked.where_beside", setting.option.span, citations, change=change)
     if (frame := _own_frame(draft)) is not None:
         body = messages("asked.where_frame", language, place=code(frame), change=change)
@@ -141,6 +145,12 @@ def where(draft: Draft, citations: Citations) -> Sections:
     if run.options:
         return _at("asked.where_file", run.options[-1].span, citations, change=change)
     return (Section(kind="reply", body=messages("asked.where_unknown", language, change=change)),)
+
+
+def _changed_lines(patch: str) -> str:
+    """The lines of a patch that it changes."""
+    lines = (line for line in patch.split("\n") if line[:1] in ("+", "-") and line[:4] not in ("+++ ", "--- "))
+    return "\n".join(lines)
 
 
 def _fenced(patch: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Status
+from trainmedic.service.answer.learning_rate import far_below
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.ranking.features import Context
 
@@ -39,6 +40,8 @@ def checkup(context: Context, language: str) -> Iterator[str]:
         named = [f"`{settings[name].key} {settings[name].value}`" for name in KEY_SETTINGS if name in settings]
         counted = messages("checkup.settings", language, count=len(settings))
         yield counted + _values(named[:MAX_SETTINGS], language)
+    if text := far_below(context, language):
+        yield text
     exact = [f"{name} {fact.exact}" for name, fact in sorted(evidence.versions.items()) if fact.exact]
     if exact:
         counted = messages("checkup.versions", language, count=len(exact))

@@ -13,11 +13,13 @@ from itertools import groupby
 from trainmedic.kb.engine.rule import Rule
 from trainmedic.kb.fences import fence_after
 from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.frameworks.canonical import name_of
 from trainmedic.kb.frameworks.card import COMPUTED, REQUIRED, Card, Stretch, best_known, card
 from trainmedic.kb.frameworks.entries import owners
 from trainmedic.kb.frameworks.profiles import ALGORITHMS, profiles, title
 from trainmedic.kb.frameworks.settings import index, specs
 from trainmedic.kb.lazy import regex
+from trainmedic.kb.learning_rates import PAGE
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.run import Value
@@ -25,6 +27,7 @@ from trainmedic.kb.sentences import sentences
 from trainmedic.kb.versions import version_key
 from trainmedic.service.answer.citations import code, place
 from trainmedic.service.answer.horizon import release_text, sentence
+from trainmedic.service.answer.learning_rate import beside_usual, usual_rates
 from trainmedic.service.answer.package_facts import (
     OnPage,
     between,
@@ -42,7 +45,7 @@ from trainmedic.service.answer.text import word_count
 from trainmedic.service.dialogue.inquiry import Inquiry, Subject
 from trainmedic.service.dialogue.vocabulary import wordings
 
-MAX_PAGES, MAX_RULES, MAX_RANGES, MAX_NEAREST = 3, 2, 3, 3
+MAX_PAGES, MAX_RULES, MAX_RANGES, MAX_NEAREST = 3, 2, 4, 3
 MAX_OTHERS, MAX_ELSEWHERE, MAX_STRETCHES, MAX_DIFFERING = 4, 5, 4, 8
 MAX_DEFECTS = 5
 LEAST_WORDS, LONGEST_SENTENCE = 6, 300
@@ -98,8 +101,8 @@ def ranges(page: OnPage) -> Sections:
     inquiry = _inquiry(page)
     if inquiry.kind != "choice":
         return ()
-    told: dict[str, Callable[[], int]] = {}
-    for subject in inquiry.subjects:
+    told = _usual_rates(page, inquiry)
+    for subject in () if told else inquiry.subjects:
         for rule in _rules(page, subject, inquiry):
             for text in _advised(rule, page.language)[:1]:
                 told.setdefault(text, partial(page.citations.rule_page, rule.id, rule.title))
@@ -111,6 +114,17 @@ def ranges(page: OnPage) -> Sections:
     shown = [(text, cite()) for text, cite in list(told.items())[:MAX_RANGES]]
     items = [f"{text} [{marker}]" for text, marker in shown]
     return page.headed("explained_ranges", listing("ranges", items, [marker for _, marker in shown]))
+
+
+def _usual_rates(page: OnPage, inquiry: Inquiry) -> dict[str, Callable[[], int]]:
+    """The usual learning rates, where the question is about them: what pages say of it is about their own cases."""
+    asked = any(name_of(each.framework, each.key) == "learning_rate" for each in inquiry.subjects if each.key)
+    cause = page.draft.knowledge.published.get(PAGE)
+    if not asked or cause is None:
+        return {}
+    context, language = page.draft.context, page.language
+    own = beside_usual(context, language)
+    return {text: partial(page.citations.case, cause) for text in ((own,) if own else usual_rates(context, language))}
 
 
 def pitfalls(page: OnPage) -> Sections:

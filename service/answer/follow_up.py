@@ -12,6 +12,7 @@ from trainmedic.service.answer.asked import alternative, where
 from trainmedic.service.answer.checkup import still_falls
 from trainmedic.service.answer.citations import Citations, code, plain_text, shown_name
 from trainmedic.service.answer.messages import messages
+from trainmedic.service.answer.passages import VERIFY_WORDS
 from trainmedic.service.answer.ranks import guilty
 from trainmedic.service.answer.schema import ChangesView, ChangeView, Section
 from trainmedic.service.answer.text import split
@@ -212,10 +213,19 @@ def _facts(changes: Difference, draft: Draft, citations: Citations, markers: lis
         yield messages(f"changes.{name}", language, name=plain_text(refused.name), why=refused.why.get(language))
     if draft.judgement is None and message.corrects and not (changes.facts or changes.unknown):
         yield messages("changes.words", language)
+        yield from _deciding(draft, citations, markers)
     for finding in changes.differs:
         markers.append(citations.rule(finding))
         text = split(finding.message.get(language), FOUND_WORDS)[0]
         yield messages("changes.differs", language, text=text, marker=f"[{markers[-1]}]")
+
+
+def _deciding(draft: Draft, citations: Citations, markers: list[int]) -> Iterator[str]:
+    """How the user can tell whether the first cause is it."""
+    for cause in draft.diagnosis.causes[:1]:
+        if text := split(cause.case.section("confirm", citations.language), VERIFY_WORDS)[0]:
+            markers.append(citations.case(cause.case))
+            yield messages("changes.decides", citations.language, text=text, marker=f"[{markers[-1]}]")
 
 
 def _shown(shown: Failures, language: str) -> str:

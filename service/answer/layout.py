@@ -40,11 +40,13 @@ GROUNDED = ("answered", "no_fault")
 
 
 class Told(NamedTuple):
-    """A cause or a mechanism, in short and in full. ``said`` are the findings that ``because`` says already."""
+    """A cause or a mechanism, in short and in full. ``said`` are the findings that ``because`` says already, ``places``
+    where they are."""
 
     title: str
     marker: int
     because: Sections
+    places: Sections
     why: Sections
     said: Sequence[Finding]
     fix: Sections
@@ -83,14 +85,19 @@ class Page:
             head, rest = split(mechanism.section("cause", language), CAUSE_WORDS)
             verified = passages.verify(mechanism.section("confirm", language), marker, language)
             because, why = cited("because", head, marker), cited("cause", rest, marker)
-            return Told(mechanism.title.get(language), marker, because, why, (), (), (), *verified)
+            return Told(mechanism.title.get(language), marker, because, (), why, (), (), (), *verified)
         case = self.cause.case
         marker = citations.case(case)
-        because, why, said = passages.because(case, self.proofs, citations)
+        because, places, why, said = passages.because(case, self.proofs, citations)
         change = passages.patch(self.own, self.context, citations)
         fixed = passages.fix(case, change, self.proposed, self.context, marker, citations)
         verified = passages.verify(case.section("confirm", language), marker, language)
-        return Told(case.title.get(language), marker, because, why, said, *fixed, *verified)
+        return Told(case.title.get(language), marker, because, places, why, said, *fixed, *verified)
+
+    @property
+    def patched(self) -> bool:
+        """Whether the fix begins with a patch: only the cause stands before it."""
+        return any(section.kind == "diff" for section in self.told.fix)
 
     @cached_property
     def proposed(self) -> Sections:
@@ -214,11 +221,12 @@ def likely(page: Page) -> Sections:
 
 
 def because(page: Page) -> Sections:
-    return page.told.because
+    return (*page.told.because, *(() if page.patched else page.told.places))
 
 
 def fix(page: Page) -> Sections:
-    return page.headed("fix", page.told.fix)
+    """The fix; after a patch, which shows the lines itself, also their places."""
+    return (*page.headed("fix", page.told.fix), *(page.told.places if page.patched else ()))
 
 
 def verify(page: Page) -> Sections:
@@ -246,6 +254,11 @@ def seen(page: Page) -> Sections:
 
 def seen_urgent(page: Page) -> Sections:
     return page.seen(page.urgent, fixes=True)
+
+
+def observed(page: Page) -> Sections:
+    """What the log shows, where no finding about it is shown."""
+    return () if page.urgent else page.headed("seen", passages.observed(page.context, page.citations))
 
 
 def problems(page: Page) -> Sections:
@@ -350,13 +363,13 @@ LAYOUT: Mapping[str, Sequence[Slot]] = {
     "mechanism": (lead, because, ranks, origins, patch_own, verify, folded, cause_alone, seen, confirm),
     "faults": (lead_faults, problems, patch_faults),
     "explained": (
-        *(explanation.lead, explanation.cards, explanation.ranges, explanation.differing),
+        *(explanation.lead, explanation.ranges, explanation.cards, explanation.differing),
         *(explanation.versions, explanation.problems, explanation.pitfalls),
     ),
     "instructed": (instruction,),
     "refused": (refusal,),
     "unexplained": (explanation.lead_unexplained, explanation.nearest),
-    "open": (lead_open, seen_urgent, ranks, patch_urgent),
+    "open": (lead_open, seen_urgent, observed, ranks, patch_urgent),
 }
 """By `kind_of`, between the beginning and the end."""
 ASKING: Sequence[Slot] = (first_asks, others, folded, more_asks, listed)

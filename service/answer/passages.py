@@ -9,8 +9,10 @@ from trainmedic.kb.engine.mechanism import origin_id
 from trainmedic.kb.fences import fence_around
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Receipt
+from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Fix, Severity
 from trainmedic.kb.model.report_view import FindingView, MissingView
+from trainmedic.kb.parse.logs.signal_kinds import KINDS
 from trainmedic.kb.parse.text.pictures import MARK
 from trainmedic.kb.projection import project
 from trainmedic.service.answer.citations import Citations, place, quote, shown_name
@@ -30,6 +32,8 @@ from trainmedic.service.ranking.inference import Cause, MechanismBelief
 MAX_EVIDENCE = 3
 """Places quoted for one finding."""
 MAX_ORIGINS = 5
+MAX_OBSERVED = 2
+"""Kinds of failure that are named where no finding says more."""
 MAX_INPUTS = 5
 """Inputs named in the receipt's line, besides those that were cut."""
 SAID_OF_INPUTS = frozenset({"binary", "truncated"})
@@ -103,28 +107,30 @@ def without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str:
     return messages(f"lead.{'healthy' if context.evidence.rows else 'healthy_config'}", language)
 
 
-def because(case: Case, proofs: Sequence[Finding], citations: Citations) -> tuple[Sections, Sections, list[Finding]]:
-    """The cause in one or two sentences: what a rule says of the user's own values with their places, else the
-    beginning of the case's text. Then the text that explains it, and the findings that it says."""
+def because(
+    case: Case, proofs: Sequence[Finding], citations: Citations
+) -> tuple[Sections, Sections, Sections, list[Finding]]:
+    """The cause in one or two sentences: what a rule says of the user's own values, else the beginning of the case's
+    text. Then the places of these values, the text that explains it, and the findings that it says."""
     language, marker = citations.language, citations.case(case)
     text = case.section("cause", language)
     first = next(iter(grouped(proofs)), ())
     if not first:
         head, rest = split(text, CAUSE_WORDS)
-        return cited("because", head, marker), cited("cause", rest, marker), []
+        return cited("because", head, marker), (), cited("cause", rest, marker), []
     rule = citations.rule(first[0])
     head, rest = split(first[0].message.get(language), FOUND_WORDS)
     places, markers = _inline_places(first, citations)
-    body = f"{head} [{rule}]" + (messages("places_inline", language, places=places) if places else "")
+    where = messages("places_inline", language, places=places).strip() if places else ""
     why = (*cited("cause", rest, rule), *cited("cause", text, marker))
-    return plain("because", body, rule, *markers), why, list(first)
+    return cited("because", head, rule), plain("places", where, *markers), why, list(first)
 
 
 def _inline_places(findings: Sequence[Finding], citations: Citations) -> tuple[str, list[int]]:
     """The first places of findings, cited, within a sentence; the number of files if there are several."""
     language = citations.language
     parts, markers = [], []
-    for span in merged_evidence(findings)[:MAX_INLINE]:
+    for span in _telling(findings)[:MAX_INLINE]:
         if span.default:
             parts.append(messages("default", language, place=place(span, language)))
         else:
@@ -134,6 +140,12 @@ def _inline_places(findings: Sequence[Finding], citations: Citations) -> tuple[s
     if more := _files(findings, language):
         parts.append(more)
     return ("、" if language == "zh" else ", ").join(parts), markers
+
+
+def _telling(findings: Sequence[Finding]) -> Sequence[Span]:
+    """The places of findings; that of a default, which shows nothing of it, only where there is no other."""
+    places = merged_evidence(findings)
+    return [span for span in places if not span.default] or places
 
 
 def _files(findings: Sequence[Finding], language: str) -> str:
@@ -361,7 +373,7 @@ def seen(kind: str, findings: Sequence[Finding], citations: Citations, *, fixes:
             message = f"**{_in_words(finding.fixes, language, BOLD_WORDS)}** {split(message, CHANGE_WORDS)[0]}"
         items.append(f"{message} [{markers[-1]}]" + (f" ({more})" if (more := _files(group, language)) else ""))
         lines.append(f"- {items[-1]}")
-        for span in merged_evidence(group)[:MAX_EVIDENCE]:
+        for span in _telling(group)[:MAX_EVIDENCE]:
             where = place(span, language)
             if span.default:
                 lines.append("  - " + messages("default", language, place=where))
@@ -370,6 +382,19 @@ def seen(kind: str, findings: Sequence[Finding], citations: Citations, *, fixes:
                 quoted = messages("at", language, place=where, text=quote(span).replace("`", "'"))
                 lines.append(f"  - {quoted} [{markers[-1]}]")
     return listing(kind, items, markers, "\n".join(lines))
+
+
+def observed(context: Context, citations: Citations) -> Sections:
+    """What a log or traceback shows to fail, the first place of each kind; for an answer that can say no more of it."""
+    language = citations.language
+    shown = [signal for signal in context.evidence.signals if not signal.stated and signal.kind in context.observed]
+    items, markers = [], []
+    for signal in list({signal.kind: signal for signal in reversed(shown)}.values())[::-1][:MAX_OBSERVED]:
+        markers.append(citations.place(signal.span))
+        at = messages("at", language, place=place(signal.span, language), text=quote(signal.span).replace("`", "'"))
+        meaning = KINDS[signal.kind].get(language) if signal.kind in KINDS else signal.kind
+        items.append(f"{meaning}: {at} [{markers[-1]}]")
+    return listing("observed", items, markers)
 
 
 def others(diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations) -> Sections:

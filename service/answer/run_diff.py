@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from trainmedic.kb.comparison.curve_comparison import CurveParting
-from trainmedic.kb.comparison.run_diff import Side, diff_runs
+from trainmedic.kb.comparison.run_diff import Difference, Side, diff_runs
 from trainmedic.kb.engine.mechanism import Mechanism
 from trainmedic.kb.frameworks.horizon import horizons, packages_of
 from trainmedic.kb.model.environment import SourceComparison
@@ -40,7 +40,7 @@ def diff_view(
     diff = diff_runs(good, bad, mechanisms)
     failures = dict.fromkeys((*good.report.failures, *bad.report.failures))
     return DiffView(
-        differences=tuple(project(DifferenceView, difference, language) for difference in diff.differences),
+        differences=tuple(_difference(difference, language) for difference in diff.differences),
         curves=tuple(map(_curve, diff.curves)),
         signals=tuple(signal_view(signal, language) for signal in diff.signals),
         findings=tuple(finding_view(finding, language) for finding in diff.findings),
@@ -63,17 +63,25 @@ def _horizon(good: Evidence, bad: Evidence, language: str) -> tuple[HorizonView,
 
 
 def two_runs_view(draft: Draft) -> TwoRunsView | None:
+    """The differences in what the first cause is about come first: they explain the failure."""
     if draft.runs is None:
         return None
     good, diff = draft.runs.works.evidence, draft.runs.diff
+    cause = draft.diagnosis.lead or draft.diagnosis.likely
+    ranks = {name: number for number, name in enumerate(cause.case.settings if cause is not None else ())}
+    listed = (_difference(each, draft.language, concerned=each.name in ranks) for each in diff.differences)
     return TwoRunsView(
         works=tuple(source.name for source in good.sources if source.name is not None),
         fails=draft.runs.fails,
-        differences=tuple(project(DifferenceView, difference, draft.language) for difference in diff.differences),
+        differences=tuple(sorted(listed, key=lambda view: ranks.get(view.name, len(ranks)))),
         curves=tuple(map(_curve, diff.curves)),
         series=series_views(good),
         receipt=receipt_view(good.receipt),
     )
+
+
+def _difference(difference: Difference, language: str, *, concerned: bool = False) -> DifferenceView:
+    return project(DifferenceView, difference, language, concerned=concerned)
 
 
 def differences(draft: Draft, language: str) -> tuple[Sections, Sections]:
@@ -81,18 +89,15 @@ def differences(draft: Draft, language: str) -> tuple[Sections, Sections]:
     view = two_runs_view(draft)
     if view is None:
         return (), ()
-    cause = draft.diagnosis.lead or draft.diagnosis.likely
-    return _sections(view, cause.case.settings if cause is not None else (), language)
+    return _sections(view, language)
 
 
-def _sections(view: TwoRunsView, concerned: Sequence[str], language: str) -> tuple[Sections, Sections]:
-    """The differences in what the cause is about (``concerned``) and those that explain the failure, or else the first
-    ones with a known effect; and all others, folded."""
-    ranks = {name: number for number, name in enumerate(concerned)}
-    listed = sorted(view.differences, key=lambda item: ranks.get(item.name, len(ranks)))[:MOST_LISTED]
+def _sections(view: TwoRunsView, language: str) -> tuple[Sections, Sections]:
+    """The differences that explain the failure, or else the first ones with a known effect; and all others, folded."""
+    listed = view.differences[:MOST_LISTED]
     named = {item.name for item in listed}
     curves = [curve for curve in view.curves if curve.metric not in named]
-    explaining = [item for item in listed if item.explains or item.name in ranks]
+    explaining = [item for item in listed if item.explains]
     first = explaining[:MOST_SHOWN] or [item for item in listed if item.effects][:MOST_SHOWN] or listed[:MOST_SHOWN]
     others = [item for item in listed if item not in first]
     intro = [] if explaining or not first else [messages("diff.unexplained", language)]

@@ -416,7 +416,7 @@ class DifferenceView:
     """One thing that differs between two runs; ``kind``: run, setting (canonical), option (as written), package.
 
     A value is None on a side that does not have it or does not say. The sources say where a value without a place comes
-    from, such as a default.
+    from, such as a default. ``concerned``: the first cause is about it.
     """
 
     kind: str
@@ -428,10 +428,11 @@ class DifferenceView:
     good_place: Span | None = None
     bad_place: Span | None = None
     effects: tuple[EffectView, ...] = ()
+    concerned: bool = False
 
     @property
     def explains(self) -> bool:
-        return any(effect.explains for effect in self.effects)
+        return self.concerned or any(effect.explains for effect in self.effects)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

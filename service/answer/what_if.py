@@ -10,6 +10,7 @@ from trainmedic.kb.engine.version_ranges import within
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Finding, Status
 from trainmedic.service.answer.citations import Citations, harmless
+from trainmedic.service.answer.learning_rate import beside_usual
 from trainmedic.service.answer.messages import messages
 from trainmedic.service.answer.schema import Section
 from trainmedic.service.answer.views import SEPARATOR
@@ -97,7 +98,8 @@ def wished(wish: Wish, diagnosis: Diagnosis, context: Context, citations: Citati
     setting = context.evidence.run.settings.get(wish.name)
     before = show(setting.value) if setting is not None else None
     said, markers = _directed([(wish.name, before, after)], diagnosis, context, citations)
-    body = said[0] if said else messages("supposed_cause.unknown", language)
+    usual = beside_usual(context, language) if wish.name == "learning_rate" else ""
+    body = said[0] if said else usual or messages("supposed_cause.unknown", language)
     return Section(
         kind="supposed", body=f"**{messages(after, language, name=wish.name)}** {body}", markers=tuple(markers)
     )

@@ -12,8 +12,9 @@ from trainmedic.kb.engine.mechanism import Origin
 from trainmedic.kb.model.case import Verdict
 from trainmedic.kb.model.evidence import Evidence, InputReceipt
 from trainmedic.kb.model.report import Finding, Missing, Severity, Status
+from trainmedic.kb.parse.logs.signal_kinds import NON_FINITE
 from trainmedic.service.ranking.features import LOGS, ODD_BUT_HARMLESS, Candidate, Context, finding_weight
-from trainmedic.service.ranking.inference import ASK, Cause, Differential, MechanismBelief, contradicted, infer
+from trainmedic.service.ranking.inference import ASK, CLASHES, Cause, Differential, MechanismBelief, contradicted, infer
 from trainmedic.service.ranking.questions import next_questions
 from trainmedic.service.ranking.weights import Weights
 
@@ -71,13 +72,15 @@ class Diagnosis:
 
     @property
     def likely(self) -> Cause | None:
-        """The first cause of an answer that asks back, if it is clearly ahead of the second; else None."""
+        """The first cause of an answer that asks back, if it is clearly ahead of the second and explains more than a
+        display; else None."""
         if self.verdict != "need_input" or not self.causes:
             return None
         first, *rest = self.causes
         second = rest[0].probability if rest else 0.0
         # A high probability with low confidence means that the pasted text contradicts the case.
-        return first if first.confidence != "low" and first.probability >= max(LIKELY, 2 * second) else None
+        ahead = first.confidence != "low" and first.probability >= max(LIKELY, 2 * second)
+        return first if ahead and not first.case.secondary else None
 
     @property
     def mechanism(self) -> MechanismBelief | None:
@@ -140,8 +143,13 @@ def _refuted(cause: Cause) -> bool:
 
 
 def _shown(verdict: Verdict, differential: Differential, context: Context, weights: Weights) -> tuple[Cause, ...]:
-    """The causes that an answer shows: all that are plausible; at least the first three of a complaint."""
-    plausible = tuple(cause for cause in differential.causes if cause.probability >= weights.plausible)
+    """The causes that an answer shows: all that are plausible; at least the first three of a complaint that are not
+    about another run than this one."""
+    plausible = tuple(
+        cause
+        for cause in differential.causes
+        if cause.probability >= (ASK if cause.features["algorithm_clash"] else weights.plausible)
+    )
     if verdict == "no_fault":
         return tuple(cause for cause in plausible if cause.case.kind == "artefact")
     if verdict == "not_in_kb" and (context.intent.out_of_scope or not complaint(context)):
@@ -151,7 +159,8 @@ def _shown(verdict: Verdict, differential: Differential, context: Context, weigh
     settled = verdict == "answered" and bool(plausible) and plausible[0].confidence == "high"
     if settled or len(plausible) >= LEAST or not complaint(context):
         return plausible
-    return differential.causes[:LEAST]
+    fitting = (c for c in differential.causes if c in plausible or not any(c.features[name] for name in CLASHES))
+    return tuple(fitting)[:LEAST] or differential.causes[:1]
 
 
 def complaint(context: Context) -> bool:
@@ -195,11 +204,17 @@ def _verdict(differential: Differential, context: Context, weights: Weights) -> 
     if _healthy(context) and not _troubled(first, context):
         return "no_fault"
     likely = answerable(context) and likelihood(differential, first) >= weights.answer
-    if called_for and first.case.kind == "fault" and (likely or _proven(first, context)):
+    if called_for and first.case.kind == "fault" and (likely or _proven(first, context)) and not _known(first, context):
         return "answered"
     if first.probability >= weights.plausible or intent.vague or complaint(context):
         return "need_input"
     return "not_in_kb"
+
+
+def _known(first: Cause, context: Context) -> bool:
+    """Whether a cause only explains a display of which the user says already what it stands for."""
+    said = {signal.kind for signal in context.evidence.signals if signal.stated}
+    return first.case.secondary and not said.isdisjoint(NON_FINITE & set(first.case.signals))
 
 
 def answerable(context: Context) -> bool:

@@ -153,19 +153,21 @@ def contradicted(values: Mapping[str, float]) -> bool:
 def _competing(
     candidates: Sequence[Candidate], values: Sequence[Mapping[str, float]], none: Mapping[str, float], weights: Weights
 ) -> tuple[float, ...]:
-    """The candidates' probabilities. A secondary case (it explains a display, not a cause) gets what the others leave.
+    """The candidates' probabilities. A secondary case (it explains a display, not a cause) gets what the others leave,
+    and never more than the best of them.
 
-    It competes as an equal only where no other cause is worth asking about.
+    It competes as an equal only where no other cause is worth asking about and no check speaks for one.
     """
     first = [n for n, candidate in enumerate(candidates) if not candidate.cause.secondary]
     whole = weights.probabilities(values, none)
     if len(first) == len(candidates):
         return whole
     alone = dict(zip(first, weights.probabilities([values[n] for n in first], none), strict=True))
-    if max(alone.values(), default=0.0) < ASK:
+    found = [p for n, p in alone.items() if p >= ASK or (values[n]["rule_fired"] >= PROOF and p >= weights.plausible)]
+    if not found:
         return whole
     left = max(0.0, 1.0 - sum(alone.values()))
-    return tuple(alone.get(n, whole[n] * left) for n in range(len(candidates)))
+    return tuple(alone.get(n, min(whole[n] * left, max(found) - 1e-6)) for n in range(len(candidates)))
 
 
 def _place(cause: Case, context: Context) -> Place | None:

@@ -75,8 +75,20 @@ def test_terms_are_told_largest_first_with_the_settings_that_make_them() -> None
 
 def test_where_no_change_of_this_kind_fits_it_is_said() -> None:
     finding = fired("NPROC_PER_NODE=1 " + SWIFT.split(" ", 1)[1].format(tuning="full", rows=1), log(card=23.6, held=23))
-    assert "No single change of batch" in finding.message.en
+    assert "do not make it fit even together" in finding.message.en
     assert finding.fixes == ()
+
+
+def test_changes_that_fit_only_together_are_offered_as_one_and_no_larger_than_needed() -> None:
+    command = SWIFT.replace("--deepspeed", "--gradient_checkpointing false --deepspeed").format(tuning="lora", rows=64)
+    finding = fired(command, log(tried=9.28, held=66.0))
+    assert [(fix.text.en, finding.rule_id in fix.clears) for fix in finding.fixes] == [
+        (
+            "Set `--use_liger_kernel true`, `--gradient_checkpointing true`, `--per_device_train_batch_size 8` and "
+            "`--gradient_accumulation_steps 16`.",
+            True,
+        )
+    ]
 
 
 def test_a_step_that_needs_far_more_than_the_configuration_explains_is_told_apart() -> None:

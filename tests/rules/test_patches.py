@@ -165,3 +165,10 @@ def test_one_patch_repairs_every_fault_and_a_single_fault_needs_none() -> None:
     assert repair.safety is Safety.UNSAFE
     alone = ruleset(rule("has-vanilla", when="vanilla_loss", fix=UNSET))
     assert with_patches(check(given, alone), given, alone, lambda q, a: parse(q, a)).repair is None
+
+
+def test_an_option_that_a_command_drops_is_renamed_where_it_stands() -> None:
+    command = "trl sft --model_name_or_path Qwen/Qwen2.5-7B \\\n  --max_seq_length 2048 --packing --output_dir out\n"
+    files = (Attachment(name="run.sh", content=command), Attachment(name="pip.txt", content="trl==0.20.0\n"))
+    fix = fix_of("option-of-other-release-ignored", parse("", files), shipped_rules())
+    assert "\n+  --max_length 2048 --packing --output_dir out\n" in (fix.patch or "")

@@ -180,7 +180,7 @@ def test_each_section_names_its_kind_and_the_citations_in_it(language: Language)
     )
     sections = composed(draft_of(diagnosis, shared, language), Citations(language))
     kinds = [section.kind for section in sections]
-    before = ["receipt", "lead", "confidence", "because", "diff", "change", "verify"]
+    before = ["receipt", "lead", "confidence", "because", "diff", "change", "places", "verify"]
     assert kinds == [*before, "cause", "fix", "refuted"]
     assert [section.kind for section in sections if not section.folded] == before
     for section in sections:

@@ -119,9 +119,9 @@ def test_verdict_cause_patch_and_verification_lead_in_this_order(
 ) -> None:
     answer = asked(advisor, incident.zh if language == "zh" else incident.en, *incident.files, language=language)
     kinds = [section.kind for section in lead(answer)]
-    assert kinds == ["lead", "confidence", "because", "diff", "change", "verify"]
-    because = next(section for section in answer.sections if section.kind == "because")
-    assert "{}:{}:{}".format(*incident.place) in because.body
+    assert kinds == ["lead", "confidence", "because", "diff", "change", "places", "verify"]
+    places = next(section for section in answer.sections if section.kind == "places")
+    assert "{}:{}:{}".format(*incident.place) in places.body
     assert {"cause", "refuted"} <= {section.kind for section in answer.sections if section.folded}
 
 

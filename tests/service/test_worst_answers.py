@@ -63,6 +63,34 @@ def test_a_switch_of_the_log_is_no_repair_of_an_explosion(advisor: Advisor) -> N
     assert "+logging_nan_inf_filter: false" in answer.answer
 
 
+def test_what_the_log_hides_never_leads_before_the_rate_that_a_check_found(advisor: Advisor) -> None:
+    pasted = files(sft__yaml=FULL_FP16.replace("fp16: true", "bf16: true"), train__log=grows_and_breaks())
+    answer = advisor.ask(Ask(question="the loss went to 0 and grad_norm is nan", attachments=pasted))
+    assert answer.causes[0].case_id == "series-learning-rate-too-high"
+    assert "+learning_rate: 1.0e-5" in answer.answer.split("```")[1]
+
+
+@every_case(
+    ("question", "said"),
+    [
+        ("which learning rate for LoRA SFT of a 7B model?", "1e-4 to 2e-4"),
+        ("全参 DPO 的学习率怎么选？", "5e-7 到 1e-6"),
+    ],
+)
+def test_which_learning_rate_is_usual_is_told_before_the_card(advisor: Advisor, question: str, said: str) -> None:
+    answer = advisor.ask(Ask(question=question))
+    assert 0 < answer.answer.find(said) < answer.answer.find("`float`")
+
+
+@every_case("question", ["train_a works, train_b does not, why?"])
+def test_a_run_that_is_compared_with_one_that_works_is_not_called_healthy(advisor: Advisor, question: str) -> None:
+    good = FULL_FP16.replace("fp16: true", "bf16: true").replace("1.0e-3", "1.0e-5")
+    pasted = files(train_a__yaml=good, train_b__yaml=good.replace("1.0e-5", "2.0e-5"))
+    answer = advisor.ask(Ask(question=question, attachments=pasted))
+    assert answer.verdict == "need_input"
+    assert "learning_rate" in next(section.body for section in answer.sections if section.kind == "differences")
+
+
 @every_case("question", ["", "loss is 0 from the first step, grad_norm 0", "SFT with TRL: loss is 0"])
 def test_a_loss_of_exactly_zero_is_not_blamed_on_images_that_nobody_spoke_of(advisor: Advisor, question: str) -> None:
     answer = advisor.ask(Ask(question=question, attachments=files(train__log=ZERO_ROW * 24)))

@@ -84,7 +84,7 @@ class Direct:
         files = example.files if example is not None else sent
         request = Ask(question=question, attachments=files, language=speech, owner=sender.owner)
         answer = await final_answer(self._context.answerer.stream(request, uuid.uuid4().hex, sender.run))
-        return await sender.run(lambda: linked(self._context, language, answer.id))
+        return await sender.run(lambda: linked(self._context, language, answer.id, answer))
 
 
 async def _sent(form: FormData) -> list[tuple[str, bytes]]:

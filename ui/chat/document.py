@@ -7,7 +7,7 @@ The framework's own document carries its name and picture, and shows nothing bef
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from trainmedic.service.answer.schema import Answer
+from trainmedic.ui.chat import markdown
 from trainmedic.ui.chat.evidence import first_sentences, panel, render, spoken, steps
 from trainmedic.ui.chat.frame import header
 from trainmedic.ui.chat.markdown import message_html
@@ -80,11 +81,26 @@ def document(
     )
 
 
-def linked(context: AppContext, language: Language, answer_id: str) -> str:
+def linked(context: AppContext, language: Language, answer_id: str, asked: Answer | None = None) -> str:
     """The part of the document that shows an answer of the history. Blocks."""
     stored = stored_conversation(context, answer_id, language)
+    if stored is not None and asked is not None:
+        stored = _with_patches(stored, asked, language)
     beside = parts(context, stored, language) if stored is not None else None
     return render("linked.html", language, messages=shown_messages(stored, language), parts=beside)
+
+
+def _with_patches(stored: StoredConversation, asked: Answer, language: Language) -> StoredConversation:
+    """With the patches as they were made for who asked: what is stored has no names, and its diffs would not apply."""
+    made = {finding.rule_id: finding.patch for finding in asked.findings}
+    sections = zip(stored.answer.sections, asked.sections, strict=True)
+    answer = replace(
+        stored.answer,
+        sections=tuple(own if own.kind in ("diff", "aside") else kept for kept, own in sections),
+        findings=tuple(replace(finding, patch=made[finding.rule_id]) for finding in stored.answer.findings),
+    )
+    told = chat_message("assistant", markdown.answer(answer, language))
+    return replace(stored, answer=answer, messages=(*stored.messages[:-1], told))
 
 
 def preview(stored: StoredConversation | None, language: Language) -> Preview:

@@ -38,6 +38,15 @@ def test_the_answer_is_what_its_link_shows(client: TestClient) -> None:
     assert words("zh")["did_it_help"] in alone, "files without a word are answered in the page's language"
 
 
+def test_the_patch_of_a_first_answer_keeps_the_names_that_the_text_around_it_has_not(client: TestClient) -> None:
+    command = "deepspeed --module openrlhf.cli.train_kto --pretrain /home/bob/qwen2 --micro_train_batch_size 1 \\\n"
+    script = f"{command}   --vanilla_loss --save_path /home/bob/out\n"
+    sent = [("file", ("run.sh", script.encode())), FILES[1]]
+    html = client.post("/first/ask", data={"question": KTO.question}, files=sent).text
+    assert "-   --vanilla_loss --save_path /home/bob/out" in html
+    assert "/home/bob" not in html.replace("--save_path /home/bob/out", "").replace("--pretrain /home/bob/qwen2", "")
+
+
 def test_waiting_files_are_recognised_by_their_beginnings(client: TestClient) -> None:
     chips = client.post(
         "/first/files", data={"lines": ["1300", "x"]}, files=[*FILES[:2], ("file", ("a", b"\0\1\2" * 99))]

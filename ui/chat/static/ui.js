@@ -304,14 +304,26 @@
   const colour = () => {
     for (const code of document.querySelectorAll(":is(#tm-kb-body, #bot) code.language-diff:not([data-tm])")) {
       code.dataset.tm = "";
-      const lines = code.textContent.replace(/\n$/, "").split("\n");
-      code.replaceChildren(...lines.flatMap((line) => {
+      const rows = code.textContent.replace(/\n$/, "").split("\n").map((line) => {
         const row = document.createElement("span");
         row.textContent = line;
         const file = /^(---|\+\+\+) /.test(line);
         row.className = file ? "" : line[0] === "+" ? "ins" : line[0] === "-" ? "del" : "";
-        return [row, "\n"];
-      }));
+        return row;
+      });
+      code.replaceChildren(...rows.flatMap((row) => [row, "\n"]));
+      rows.forEach((row, n) => { if (row.className === "del" && rows[n + 1]?.className === "ins") marked(row, rows[n + 1]); });
+    }
+  };
+  // Of a line and the one that replaces it, what differs.
+  const marked = (...pair) => {
+    const [a, b] = pair.map((row) => row.textContent), most = Math.min(a.length, b.length);
+    let from = 1, to = 0;
+    while (from < most && a[from] === b[from]) from += 1;
+    while (to < most - from && a.at(-1 - to) === b.at(-1 - to)) to += 1;
+    for (const row of 2 * (from + to) > Math.max(a.length, b.length) ? pair : []) {
+      const text = row.textContent, part = Object.assign(document.createElement("b"), { textContent: text.slice(from, text.length - to) });
+      row.replaceChildren(text.slice(0, from), part, text.slice(text.length - to));
     }
   };
   // The framework names its parts for screen readers in English on every page.

@@ -198,6 +198,13 @@ def test_an_answer_holds_cause_line_and_patch_together_and_says_nothing_twice(
     assert message.rstrip().endswith(page.page.url)
     assert "[1]" not in message
     assert len(message.split()) < 250
+    # Of a changed line nothing is cut on a phone, and what differs is marked.
+    page.page.set_viewport_size({"width": 390, "height": 844})
+    assert page.page.locator("#bot .del > b").first.inner_text() == "seq_"
+    assert page.page.evaluate(
+        """() => [...document.querySelectorAll('#bot pre :is(.ins, .del)')].every(
+          line => line.getBoundingClientRect().right <= line.closest('pre').getBoundingClientRect().right)"""
+    )
 
 
 def test_an_answer_breaks_no_rule_of_accessibility(kto: Tab) -> None:
