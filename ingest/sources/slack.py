@@ -88,7 +88,7 @@ def _people(file: File) -> frozenset[str]:
 
 
 def called(names: Iterable[str]) -> frozenset[str]:
-    """What people are called in messages: their names, and the parts of these that are not words."""
+    """The names of people in messages, and the parts of these that are not words."""
     whole = {name.strip() for name in names}
     parts = whole | {part for name in whole for part in name.split()}
     return frozenset(name for name in parts if len(name) >= (3 if name.isascii() else 2) and name.lower() not in _WORDS)

@@ -29,7 +29,7 @@ _WANDB_PART = regex(r"^  (?P<part>desc|sort|value):(?P<rest>.*)$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """What a file is for; the fields are those of the table, its patterns one expression."""
+    """The purpose of a file; the fields are those of the table, its patterns one expression."""
 
     name: str
     patterns: re.Pattern[str]
@@ -55,7 +55,7 @@ def roles() -> tuple[Role, ...]:
 
 
 def role_of(path: str) -> Role | None:
-    """What the file at ``path`` is for; None if it is not read."""
+    """The role of the file at ``path``; None if it is not read."""
     lowered = path.lower()
     return next((role for role in roles() if role.patterns.match(lowered)), None)
 
@@ -203,7 +203,7 @@ def settings_of_tracker(text: str) -> str:
 
 
 def missing_kinds(roles_read: Iterable[str]) -> tuple[str, ...]:
-    """What of a run was not found: ``command``, ``config``, ``log``, ``versions``."""
+    """The kinds of files of a run that were not found: ``command``, ``config``, ``log``, ``versions``."""
     read = set(roles_read)
     return tuple(kind for kind, names in _NEEDED.items() if not read & set(names))
 

@@ -75,7 +75,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What the user says in prose: the question, with other things blanked, and prose that was attached.
+    """The user's prose: the question, with other things blanked, and prose that was attached.
 
     ``raised`` is the framework that a traceback comes from.
     """

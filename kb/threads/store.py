@@ -188,7 +188,7 @@ class ThreadStore:
 
 
 def passage_id(thread_id: str, number: int) -> str:
-    """What an engine knows a passage by."""
+    """The name by which an engine knows a passage."""
     return f"{thread_id}#{number}"
 
 

@@ -108,7 +108,7 @@ async def diagnosed(
     *,
     investigate: bool = False,
 ) -> AsyncGenerator[Stage | StepView | Judgement, None]:
-    """What the model weighs and looks up, if it may ``investigate``, then what it concludes, proved.
+    """Steps of a diagnosis: what the model weighs and looks up, if it may ``investigate``, then its conclusion, proved.
 
     ``calibration`` is what was measured of the model. Raises `ModelError`, and what reading the changed files raises.
     """

@@ -64,7 +64,7 @@ def shown(similar: Sequence[SimilarThread]) -> tuple[SimilarThread, ...]:
 
 
 def reports_of(similar: Sequence[SimilarThread], sources: Mapping[str, Sequence[str]]) -> Mapping[str, Reported]:
-    """What resolved threads say of causes and mechanisms, by their ids.
+    """The reports of resolved threads on causes and mechanisms, by their ids.
 
     A thread speaks for the causes whose pages name it as a source (``sources``: address → causes), and for the
     mechanisms that its resolution is about.
@@ -81,7 +81,7 @@ def reports_of(similar: Sequence[SimilarThread], sources: Mapping[str, Sequence[
 
 
 def mechanisms_near(vector: npt.NDArray[np.float32], knowledge: Knowledge) -> Mapping[str, float]:
-    """What the pages nearest to a vector say is going on: mechanism → share of their votes, the first three."""
+    """The mechanisms of the pages nearest to a vector → share of their votes, the first three."""
     votes: dict[str, float] = {}
     numbers, _ = knowledge.index.vectors.ranked(vector, NEAR)
     for rank, number in enumerate(numbers.tolist(), start=1):

@@ -166,7 +166,7 @@ def _write(threads: SyncSummary, drafts: Summary, *, as_json: bool) -> None:
 
 
 def source_name(kind: str, location: str) -> str:
-    """What the threads of a source are stored under: its kind and place, without the place's folders."""
+    """The name under which the threads of a source are stored: its kind and place, without the place's folders."""
     path = Path(location)
     whole = str(path.resolve()) if path.exists() else location
     digest = hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()[:6]

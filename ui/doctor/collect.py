@@ -90,7 +90,7 @@ def of_job(target: Target, reading: Reading) -> Iterator[Found]:
 
 
 def of_folders(target: Target, reading: Reading) -> Iterator[Found]:
-    """What the run's folders hold of its newest run. A configuration counts if no command names another one."""
+    """Files of the newest run in the run's folders. A configuration counts if no command names another one."""
     named = target.process is not None
     for folder in (target.folder, *target.beside):
         choice = run_folder.chosen(reading.entries(folder))
