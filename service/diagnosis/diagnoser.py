@@ -60,7 +60,7 @@ class _Consultation:
         return max(0.0, self.until - time.perf_counter())
 
     async def steps(self, prompt: list[Message | BaseMessage]) -> AsyncGenerator[StepView, None]:
-        """What the model looks up; ``prompt`` and the brief grow by it."""
+        """Steps in which the model looks things up; ``prompt`` and the brief grow by them."""
         known = identities_in(self.draft)
         toolbox = Toolbox(self.advisor, self.draft, known, len(self.brief.facts))
         investigation = Investigation(model=self.model, toolbox=toolbox, run=self.run, conversation=prompt)
