@@ -268,8 +268,8 @@ differs, and what each difference does; those that explain the failure come firs
         attachments: Files = None,
         language: TextLanguage = "en",
     ) -> MessagesView:
-        """Explain an error message or warning of a training framework: which code prints it, under which condition and \
-with which of the run's values, which releases have it, and what to change if that is known. No diagnosis."""
+        """Explain an error message or warning of a training framework: which code prints it, under which condition \
+and with which of the run's values, which releases have it, and what to change if that is known. No diagnosis."""
         files = await self._files(attachments, message)
         if not message.strip() and not files:
             raise InvalidRequest("message: a message, or attachments")
