@@ -23,8 +23,8 @@ _ATTEMPT = regex(
 _MOST_RANKS = 4
 _TOLD_BY = 400
 """Characters from the beginning of a failure that two ranks are compared by."""
-_WANDB_KEY = regex(r"^(?P<key>[\w./-]+):[ \t]*$")
-_WANDB_PART = regex(r"^  (?P<part>desc|sort|value):(?P<rest>.*)$")
+_TRACKED_KEY = regex(r"^(?P<key>[\w./-]+):[ \t]*$")
+_TRACKED_PART = regex(r"^(?P<margin> +)(?P<part>desc|sort|value):(?P<rest>.*)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,18 +188,23 @@ def callstack_of_rank(text: str) -> str:
 
 
 def settings_of_tracker(text: str) -> str:
-    """The ``key: {desc, value}`` of W&B and SwanLab as plain ``key: value``, each on the line of its value."""
-    lines, key, inside = [], "", False
+    """The ``key: {desc, value}`` of W&B and SwanLab as plain ``key: value``, each on the line of its value; any other
+    text as it is."""
+    lines, key, margin, inside = list[str](), "", "", False
     for line in text.split("\n"):
-        if (found := _WANDB_KEY.match(line)) is not None:
-            key, inside = found["key"], False
+        if (found := _TRACKED_KEY.match(line)) is not None:
+            key, margin, inside = found["key"], "", False
             lines.append("")
-        elif key and (part := _WANDB_PART.match(line)) is not None:
-            inside = part["part"] == "value" and not key.startswith("_")
+        elif (part := _TRACKED_PART.match(line)) is not None and key and margin in ("", part["margin"]):
+            margin, inside = part["margin"], part["part"] == "value" and not key.startswith("_")
             lines.append(f"{key}:{part['rest']}" if inside else "")
+        elif margin and line.startswith((f"{margin} ", f"{margin}-")):
+            lines.append(line if inside else "")
+        elif line.strip() and not line.startswith("wandb_version:"):
+            return text
         else:
-            lines.append(line if inside or not key else "")
-    return "\n".join(lines)
+            lines.append("")
+    return "\n".join(lines) if key else text
 
 
 def missing_kinds(roles_read: Iterable[str]) -> tuple[str, ...]:
