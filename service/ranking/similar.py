@@ -19,8 +19,9 @@ DEPTH = 40
 SMOOTHING = 30.0
 LEAST_COSINE = 0.45
 """Below it a thread is about something else, whatever words it shares."""
-AGREED = 0.9
-"""The least share of the best possible fused rank for a thread that is alike by its words alone."""
+AGREED, SHARED = 0.9, 0.5
+"""The least share of the best possible fused rank, and of the question's words, for a thread that is alike by its words
+alone. Of a few threads each has a good rank."""
 
 MOST = 12
 """Threads that are found."""
@@ -48,10 +49,12 @@ def similar_threads(query: Query, store: ThreadStore, embedder: Embedder) -> tup
             votes[name] = votes.get(name, 0.0) + weight * SMOOTHING / (SMOOTHING + rank)
     best_vote = (1.0 + known) * SMOOTHING / (SMOOTHING + 1)
     cosines: Mapping[str, float] = dict(meaning)
+    agreed = [name for name, vote in votes.items() if vote / best_vote >= AGREED]
+    shared = store.shared_words(agreed, terms)
     alike = [
         (vote / best_vote, name)
         for name, vote in votes.items()
-        if cosines.get(name, 0.0) >= LEAST_COSINE or vote / best_vote >= AGREED
+        if cosines.get(name, 0.0) >= LEAST_COSINE or shared.get(name, 0.0) >= SHARED
     ]
     alike.sort(key=lambda item: (-item[0], item[1]))
     likeness = {name: value for value, name in alike[:MOST]}
