@@ -6,7 +6,7 @@ edit     replace the draft's page by a file (- reads standard input)
 approve  say that the page is right; it must have no problem
 reject   say that it is not to be published, and why
 merge    add the draft's symptoms and sources to a page of yours
-publish  write the approved page to cases/ of your folder (the first of kb_paths), as one commit in a git checkout
+publish  write the approved page to causes/ of your folder (the first of kb_paths), as one commit in a git checkout
 
 A draft's id may be shortened to its last part. Nothing is pushed. The audit log has each change,
 and that it came from the command line.
