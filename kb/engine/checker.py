@@ -104,9 +104,10 @@ def _judged(rule: Rule, facts: Facts) -> Outcome:
 def _reported(rule: Rule, outcome: Outcome, facts: Facts) -> bool:
     """Whether there is something to say: the rule fires, or cannot tell about something that the user provided.
 
-    A version raises no question about a log, and without any option questions about other versions only: it says what
-    is installed, not what is done with it, and a list of packages would ask for every option and every message that any
-    of these releases ever got wrong. Nor is every option that an excerpt lacks worth a question: only those of rules that would explain what was observed.
+    A version raises no question about a log, and without any option questions about other versions only: it says
+    what is installed, not what is done with it, and a list of packages would ask for every option and every message
+    that any of these releases ever got wrong. Nor is every option that an excerpt lacks worth a question: only
+    those of rules that would explain what was observed.
     """
     if outcome.value is not None:
         return outcome.value

@@ -53,7 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="for web pages: also follow redirects from public pages into your network",
     )
     parser.add_argument("--full", action="store_true", help="read everything again, not only what changed")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -160,7 +160,7 @@ def _write(threads: SyncSummary, drafts: Summary, folder: Path, *, as_json: bool
         print(f"{failure.origin}: {failure.reason}", file=sys.stderr)
     counts = f"{threads.added} new, {threads.changed} changed, {threads.unchanged} unchanged, {threads.removed} gone"
     print(f"threads: {counts}", file=sys.stderr)
-    counts = f"{len(drafts.written)} new, {len(drafts.updated)} updated; lines of boilerplate left out: {drafts.removed}"
+    counts = f"{len(drafts.written)} new, {len(drafts.updated)} updated; {drafts.removed} lines of boilerplate left out"
     print(f"drafts: {counts}", file=sys.stderr)
     if drafts.written or drafts.updated:
         print(f"drafts are in {folder}; trainmedic review list shows them", file=sys.stderr)

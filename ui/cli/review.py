@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     for name, text in ACTIONS.items():
         action = actions.add_parser(name, help=text)
         if name != "list":
-            action.add_argument("id", metavar="ID")
+            action.add_argument("id", metavar="ID", help="id of the draft, or its last part")
         if name == "edit":
             action.add_argument("file", metavar="FILE", help="the page; - for standard input")
         if name == "reject":
@@ -51,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument(
             "--drafts", type=Path, metavar="PATH", help="folder with the drafts (as given to ingest --out)"
         )
-        action.add_argument("--json", action="store_true")
+        action.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(options: argparse.Namespace) -> int:
