@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from trainmedic.ingest.items import Checkpoint, Failure, Gone, Item, Options, Raw
+from trainmedic.ingest.items import Checkpoint, Discussion, Failure, Gone, Item, Options, Raw
 from trainmedic.ingest.read.conversion import SUFFIXES as CONVERTED
 from trainmedic.ingest.read.files import too_large
 from trainmedic.ingest.sources.folder import FORMATS, most_bytes, read_bytes
@@ -63,7 +64,7 @@ def _written(output: bytes) -> list[str]:
     )
 
 
-def _file(location: str, blob: str, path: str, url: str) -> Raw | Failure:
+def _file(location: str, blob: str, path: str, url: str) -> Raw | Discussion | Failure:
     most = most_bytes(PurePosixPath(path).suffix.lower())
     try:
         if int(_git(location, "cat-file", "-s", blob)) > most:
@@ -73,7 +74,7 @@ def _file(location: str, blob: str, path: str, url: str) -> Raw | Failure:
         return Failure(origin=path, reason="cannot be read from git")
     if isinstance(item, Failure):
         return item
-    return Raw(origin=path, content=item.content, format=item.format, url=url, key=path)
+    return replace(item, url=url, key=path)
 
 
 def _address(location: str, head: str) -> str:
