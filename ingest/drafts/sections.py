@@ -31,7 +31,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """Words of headings by section, tried in this order."""
-_LABEL = regex(r"[*_]{0,2}(?P<label>[^\W\d][^:：.。,，`*_]{1,23})[*_]{0,2}[:：][*_]{0,2}(?=\s|[\u4e00-\u9fff])")
+_LABEL = regex(r"[*_]{0,2}(?P<label>[^\W\d][^:：.。,，`*_]{1,23})[*_]{0,2}[:：][*_]{0,2}(?!//)")
 
 
 def section_of(heading: str) -> str | None:

@@ -80,7 +80,8 @@ def copied(text: str, origin: str) -> Discussion | None:
         speaker = (head["name"] or speaker).strip()
         if said := "\n".join(lines[number + 1 : end]).strip():
             role: Role = "reporter" if speaker == names[0] else "other"
-            messages.append(Message(text=said, role=role, accepted=bool(messages) and said.startswith(_CHECKED)))
+            mark = next((mark for mark in _CHECKED if messages and said.startswith(mark)), "")
+            messages.append(Message(text=said.removeprefix(mark).strip(), role=role, accepted=mark != ""))
     if len(messages) < 2:
         return None
     thread = Discussion(

@@ -88,7 +88,7 @@ scales it, and the update divides by zero.
 **Fix:** switch to bf16.
 """
 CHINESE = (
-    "# KTO 显存上涨\n\n现象：训练 400 步之后 OOM。\n\n原因：每一步都保存了 logits。\n\n解决：只保存标量，不再上涨。\n"
+    "# KTO\n\n现象：训练 400 步之后 OOM。\n\n原因：每一步都保存了 logits。\n\n解决:callback 只保存标量，不再上涨。\n"
 )
 
 
@@ -106,8 +106,8 @@ CHINESE = (
         ),
         (
             CHINESE,
-            ["KTO 显存上涨", "现象：训练 400 步之后 OOM。"],
-            ["原因：每一步都保存了 logits。", "解决：只保存标量，不再上涨。"],
+            ["KTO", "现象：训练 400 步之后 OOM。"],
+            ["原因：每一步都保存了 logits。", "解决:callback 只保存标量，不再上涨。"],
         ),
         (
             "# A\n## Summary\nThe loss is nan in step 4.\n## Resolution\nSwitch to bfloat16.\n",

@@ -160,7 +160,9 @@ def _write(threads: SyncSummary, drafts: Summary, folder: Path, *, as_json: bool
         print(f"{failure.origin}: {failure.reason}", file=sys.stderr)
     counts = f"{threads.added} new, {threads.changed} changed, {threads.unchanged} unchanged, {threads.removed} gone"
     print(f"threads: {counts}", file=sys.stderr)
-    counts = f"{len(drafts.written)} new, {len(drafts.updated)} updated; {drafts.removed} lines of boilerplate left out"
+    counts = (
+        f"{len(drafts.written)} new, {len(drafts.updated)} updated; lines left out as boilerplate: {drafts.removed}"
+    )
     print(f"drafts: {counts}", file=sys.stderr)
     if drafts.written or drafts.updated:
         print(f"drafts are in {folder}; trainmedic review list shows them", file=sys.stderr)
