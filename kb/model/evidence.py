@@ -139,7 +139,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputReceipt:
-    """The fate of one input."""
+    """One input, and how it was read."""
 
     name: str | None
     kind: str
