@@ -21,6 +21,9 @@ _ATTEMPT = regex(
 )
 """What tells the logs of jobs and attempts apart. Short numbers are mostly those of nodes and workers."""
 _MOST_RANKS = 4
+_OF_TRACKER = frozenset({"os", "python", "host", "hostname", "executable", "codePath", "gpu", "gpu_count", "cpu_count"})
+_LONGEST_RECORD = 65_536
+"""Characters of a tracker's metadata and of a rank's error file."""
 _TOLD_BY = 400
 """Characters from the beginning of a failure that two ranks are compared by."""
 _TRACKED_KEY = regex(r"^(?P<key>[\w./-]+):[ \t]*$")
@@ -185,6 +188,18 @@ def callstack_of_rank(text: str) -> str:
     stack = inner.get("py_callstack") if isinstance(inner, dict) else None
     told = message.get("message") if isinstance(message, dict) else message
     return str(stack or told or "")
+
+
+def told(text: str) -> tuple[str, str]:
+    """What a file of a tracker or of torchelastic tells, as the text of another kind of file, and what the name of that
+    ends with; any other text as it is."""
+    if text.startswith("{") and len(text) <= _LONGEST_RECORD:
+        if '"program"' in text or '"command"' in text:
+            known = _mapping(text).keys() & _OF_TRACKER
+            return (".sh", command_of_tracker(text)) if len(known) > 1 else ("", text)
+        if '"extraInfo"' in text and (stack := callstack_of_rank(text)):
+            return ".log", stack
+    return "", settings_of_tracker(text)
 
 
 def settings_of_tracker(text: str) -> str:

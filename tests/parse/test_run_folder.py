@@ -184,6 +184,35 @@ def test_other_files_are_no_settings_of_a_tracker(text: str) -> None:
     assert run_folder.settings_of_tracker(text) is text
 
 
+METADATA = json.dumps({"os": "Linux", "python": "3.10", "program": "/srv/train_dpo.py", "args": ["--bf16"]})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (METADATA, (".sh", "python /srv/train_dpo.py --bf16\n")),
+        ('{"message": {"message": "E", "extraInfo": {"py_callstack": "Traceback"}}}', (".log", "Traceback")),
+        ("lr:\n  value: 1\n", ("", "\nlr: 1\n")),
+        ('{"program": "train.py"}', ("", '{"program": "train.py"}')),
+        ("loss is nan", ("", "loss is nan")),
+    ],
+)
+def test_a_record_is_told_as_another_kind_of_file(text: str, told: tuple[str, str]) -> None:
+    assert run_folder.told(text) == told
+
+
+def test_what_a_tracker_recorded_belongs_to_the_run_of_the_command() -> None:
+    files = {
+        "r-train.sh": "accelerate launch train_dpo.py --learning_rate 1e-6",
+        "r-wandb-run-1-files-wandb-metadata.json": METADATA,
+        "r-wandb-run-1-files-config.yaml": "learning_rate:\n    value: 2.0e-6\nwarmup_ratio:\n    value: 0.5\n",
+    }
+    runs = parse("", [Attachment(name=name, content=text) for name, text in files.items()]).runs
+    assert len(runs) == 1
+    assert runs[0].settings["learning_rate"].value == 1e-6
+    assert "warmup_ratio" in [option.key for option in runs[0].options]
+
+
 def test_what_was_not_found_is_named() -> None:
     assert run_folder.missing_kinds([]) == ("command", "config", "log", "versions")
     assert run_folder.missing_kinds(["command", "log"]) == ("versions",)
