@@ -191,7 +191,7 @@ def callstack_of_rank(text: str) -> str:
 
 
 def told(text: str) -> tuple[str, str]:
-    """What a file of a tracker or of torchelastic tells, as the text of another kind of file, and what the name of that
+    """The content of a tracker's or torchelastic's file as the text of another kind of file, and what the name of that
     ends with; any other text as it is."""
     if text.startswith("{") and len(text) <= _LONGEST_RECORD:
         if '"program"' in text or '"command"' in text:
