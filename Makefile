@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make serve   start the service on http://$(HOST):$(PORT) (installs what it needs first)"
+	@echo "make serve   start the service on http://$(HOST):$(PORT) (installs what it needs first); PORT=8080 takes another port"
 	@echo "make wheel   two wheels in dist/: trainmedic, and trainmedic-data with the encoder and the search index"
 	@echo "make bundle  an archive in dist/ that installs trainmedic on a machine without internet"
 	@echo "make docs    the documents with search and the knowledge as a site, in .cache/site"
@@ -46,7 +46,7 @@ $(VENV)/.python:
 
 # The default: no torch, no CUDA.
 $(VENV)/.installed: $(VENV)/.python pyproject.toml kb/data/pyproject.toml setup.py constraints.txt
-	@echo "installing into $(VENV); the first time this takes a minute or two"
+	@echo "installing into $(VENV); the first time this takes some minutes"
 	$(PIP) --editable '.[serve,slack,mcp,notify,ingest,postgres,otel]' --editable kb/data
 	@touch $@
 

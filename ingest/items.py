@@ -12,7 +12,7 @@ from trainmedic.kb.threads.thread import Role
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a source is asked for. ``since`` is the last `Checkpoint` of its former run, empty for everything;
+    """The request to a source. ``since`` is the last `Checkpoint` of its former run, empty for everything;
     ``internal``: public pages may lead to hosts of this network."""
 
     location: str

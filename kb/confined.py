@@ -74,7 +74,7 @@ class Confined:
         self.close()
 
     def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What ``work`` returns, which must be annotated with frozen dataclasses and plain values.
+        """The result of ``work``, which must be annotated with frozen dataclasses and plain values.
 
         Raises `ValueError` and `ModuleNotFoundError` where it does, `Exceeded`, and `WorkFailed` for anything else.
         """

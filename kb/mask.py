@@ -29,7 +29,7 @@ _KEY_LINES = 400  # lines of a private key whose beginning or end is missing
 Range = tuple[int, int, str]
 Span = tuple[int, int]
 Evidence = Literal["name", "form", "randomness", "nearness"]
-"""What tells that the value of a name is a secret: the name alone, the name and the form of a token, the name and a
+"""The sign that the value of a name is a secret: the name alone, the name and the form of a token, the name and a
 random look, or only a long and random look of something near."""
 
 

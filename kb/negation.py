@@ -88,7 +88,7 @@ RUN = Negation(
         re.IGNORECASE,
     ),
 )
-"""What users say of a run: "no nan", "没有 nan", "how to avoid OOM"."""
+"""Negation in words about a run: "no nan", "没有 nan", "how to avoid OOM"."""
 
 INSIDE_SYMPTOM = Negation(words=_words((*NOT, *IS_NOT, *NO_LONGER), ("没", "不是", "未", *NOT_ANY_MORE_ZH)))
 """Between the words of a symptom: "the loss is not nan"."""
@@ -111,7 +111,7 @@ SETUP = Negation(
     reach=14,
     window=26,
 )
-"""What users say of their set-up: "without offload", "packing is off", "没开 packing"."""
+"""Negation in words about a set-up: "without offload", "packing is off", "没开 packing"."""
 
 ADVICE = Negation(
     words=_words(

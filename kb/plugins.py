@@ -34,7 +34,7 @@ def registered(group: Group) -> Mapping[str, EntryPoint]:
 
 
 def load(group: Group, name: str) -> Any:
-    """What an entry point names. Raises `InvalidRequest` if there is none, `ImportError` without its packages."""
+    """The object of an entry point. Raises `InvalidRequest` if there is none, `ImportError` without its packages."""
     entry = registered(group).get(name)
     if entry is None:
         known = ", ".join(registered(group))

@@ -30,7 +30,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What is known of a version: between ``low`` and ``high`` (None: unbounded), ends inclusive unless open."""
+    """The bounds of a version: between ``low`` and ``high`` (None: unbounded), ends inclusive unless open."""
 
     low: Version | None = None
     high: Version | None = None

@@ -149,7 +149,7 @@ class Advisor:
         return diff_view(works, fails, pipeline.knowledge.mechanisms.mechanisms, language, source)
 
     def explain(self, text: str, attachments: Sequence[Attachment] = (), language: str = "en") -> MessagesView:
-        """What the error messages in a text and in files say; nothing is stored."""
+        """The error messages in a text and in files, explained; nothing is stored."""
         return explained(self.read(text, safely_named(attachments)), "zh" if language == "zh" else "en")
 
     def search(self, text: str, top_k: int = 10, filters: Mapping[str, str] | None = None) -> tuple[Hit, ...]:

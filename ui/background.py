@@ -50,7 +50,7 @@ def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:
 
 
 def standing_of(settings: Settings, model: ChatModel | None) -> Probe | None:
-    """What ``/readyz`` says of the model beside whether it is there."""
+    """Probe by which ``/readyz`` tells the role and the abilities of the model."""
     if model is None:
         return None
     return partial(standing, model, settings.calibrations, settings.model.role)

@@ -22,7 +22,7 @@ REST_S = 60.0
 MOST_OF_ADDRESS = 512
 """A browser opens six, so eighty people may work behind one address."""
 MOST_FILES = 65_536
-"""What is asked of a system without a limit; no service needs more."""
+"""The number of open files asked of a system without a limit; no service needs more."""
 OWN_FILES = 256
 """Files that are left to everything else: database, index, processes that read, modules of the pages."""
 TOO_MANY = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"

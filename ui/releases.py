@@ -28,7 +28,7 @@ WAIT_S = 10.0
 
 
 def sources_in(data_dir: Path, mode: Mode, mebibytes: int, wait_s: float | None = None) -> Sources:
-    """What is stored in a service's folder, the packages of the active environment, the index of pip.
+    """The sources in a service's folder, the packages of the active environment, the index of pip.
 
     Of the index, as much is stored on demand as ``mebibytes``, and a release is waited for as long as ``wait_s``.
     """
@@ -49,7 +49,7 @@ def sources_here() -> Sources:
 
 
 def library_here() -> Library:
-    """What may be looked up in the source of packages."""
+    """Library over the sources of this machine."""
     return Library(sources_here())
 
 

@@ -24,7 +24,7 @@ NO_CONCEPTS = Glossary({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standards:
-    """What cases are held against. ``team`` are the names of a team's own pages, which need less than built-in ones;
+    """The standards for cases. ``team`` are the names of a team's own pages, which need less than built-in ones;
     without ``today`` a date in the future passes."""
 
     team: Collection[str] = ()

@@ -31,7 +31,7 @@ def lint_examples(mechanism: Mechanism, page: Page, glossary: Glossary, read: Re
 
 
 def run_example(mechanism: Mechanism, example: Example, origin: str, glossary: Glossary, read: Read) -> tuple[str, ...]:
-    """What is wrong with one example; empty if it holds."""
+    """The faults of one example; empty if it holds."""
     evidence = read(example.question, example.attachments)
     concepts = stated_concepts(evidence.question, glossary)
     weighed = [weigh(mechanism, Facts(evidence, run, concepts)) for run in evidence.runs or (evidence.run,)]

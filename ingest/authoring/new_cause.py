@@ -25,7 +25,7 @@ from trainmedic.kb.pages.examples import CLOSE, OPEN
 from trainmedic.kb.versions import parse_version, version_key
 
 MARKS = ("[[", "]]")
-"""What an author puts around the options that matter."""
+"""The marks that an author puts around the options that matter."""
 LISTING = "pip.txt"
 LONGEST_ID = 8
 """Words of the title that become the id."""

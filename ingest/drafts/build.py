@@ -22,7 +22,7 @@ Related = Callable[[Document], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What one run did.
+    """The counts of one run.
 
     ``known`` are the origins of articles whose drafts are up to date; of ``changed`` and ``gone`` articles a reviewer
     has edited the page, so it was left alone, or the page remains although the article is gone. ``removed`` counts the

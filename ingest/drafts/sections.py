@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from trainmedic.ingest.drafts.draft import block_lines
 from trainmedic.ingest.items import Block
+from trainmedic.kb.lazy import regex
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "no_help": (
@@ -30,6 +31,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """Words of headings by section, tried in this order."""
+_LABEL = regex(r"[*_]{0,2}(?P<label>[^\W\d][^:：.。,，`*_]{1,23})[*_]{0,2}[:：][*_]{0,2}(?!//)")
 
 
 def section_of(heading: str) -> str | None:
@@ -40,12 +42,21 @@ def section_of(heading: str) -> str | None:
 
 
 def by_section(blocks: Sequence[Block]) -> Iterator[tuple[str, Block]]:
-    """Each block with its section: that of the last heading that begins one, at first the symptom."""
-    section = "symptom"
+    """Each block with its section: that of the last heading or label ("Cause: …") that begins one, at first the
+    symptom. A summary before all others says what was seen."""
+    section, begun = "symptom", False
     for block in blocks:
-        if block.kind == "heading":
-            section = section_of(block.text) or section
+        if named := _begun_by(block):
+            section = "symptom" if named == "confirm" and not begun else named
+            begun = True
         yield section, block
+
+
+def _begun_by(block: Block) -> str | None:
+    if block.kind == "heading":
+        return section_of(block.text)
+    label = _LABEL.match(block.text) if block.kind == "text" else None
+    return section_of(label["label"]) if label is not None else None
 
 
 def prose_lines(blocks: Sequence[Block]) -> Iterator[tuple[str, int, str]]:

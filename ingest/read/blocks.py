@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from trainmedic.ingest.items import Block, Raw
@@ -31,6 +31,10 @@ HEAD = 300_000
 _ITEM = regex(r"^(?:[-*+•]|\d{1,2}[.)、])\s+(.+)$")
 _OPTION = regex(r"^(?:--?[a-z]|[a-z]+_[a-z_]+(?![A-Za-z0-9]))")
 _BULLETS = ("-", "*", "•")
+_STOPS = ".。!？?！:："
+_GOES_ON = regex(r"[a-z(`]")
+LEAST_WRAPPED = 60
+"""Characters of a line that may have been wrapped."""
 _SENTENCE_ENDS = tuple("。.!？?！:：;；,，)）]】`")
 _WHOLE = ("pre", "li", "blockquote")
 _BLOCK_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "pre", "blockquote", "td", "th", "figcaption", "dt", "dd")
@@ -64,11 +68,26 @@ def markdown_blocks(text: str) -> Iterator[Block]:
             if "list_item" in inside:
                 yield Block(kind="item", text=" ".join(lines))
             else:
-                yield from map(_line, lines)
+                yield from map(_line, _unwrapped(lines))
         elif token.nesting == 1:
             inside.append(token.type.removesuffix("_open"))
         elif token.nesting == -1:
             inside.pop()
+
+
+def _unwrapped(lines: Sequence[str]) -> Iterator[str]:
+    """The lines of a paragraph, those together that an editor has wrapped."""
+    pending = before = ""
+    for line in lines:
+        if len(before) >= LEAST_WRAPPED and before[-1] not in _STOPS and _GOES_ON.match(line):
+            pending = f"{pending} {line}"
+        else:
+            if pending:
+                yield pending
+            pending = line
+        before = line
+    if pending:
+        yield pending
 
 
 def _line(line: str) -> Block:

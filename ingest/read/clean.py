@@ -40,6 +40,8 @@ _PROMPT_ENDS = ("收起", "举报")
 _WHOLE_PROMPTS = frozenset(("广告", "赞助", "赞助商", "advertisement", "login", "log in", "signin", "sign in"))
 """Only short lines are removed; a long one may belong to an article about logging in."""
 MAX_PROMPT = 60
+_BYLINES = frozenset(("author", "authors", "owner", "reporter", "assignee", "on-call", "oncall"))
+MAX_BYLINE = 160
 _LANGUAGES = (
     *("Python", "C++", "C", "Java", "JavaScript", "TypeScript", "Go", "Rust", "Dart", "Dockerfile", "Jinja"),
     *("Markdown", "Shell", "Vue", "HTML", "CSS", "ArkTS", "Kotlin", "Jupyter Notebook", "暂无简介"),
@@ -98,7 +100,10 @@ def _is_tail(text: str) -> bool:
 
 
 def _is_byline(text: str) -> bool:
-    """``2025-05-01 18:53:32作者:…``, with or without the date."""
+    """``2025-05-01 18:53:32作者:…``, with or without the date; ``**Author:** … **Severity:** …``."""
+    label, colon, _ = text.lstrip("*_").partition(":")
+    if colon and len(text) <= MAX_BYLINE and label.rstrip("*_ ").casefold() in _BYLINES:
+        return True
     before, _, author = text.partition("作者")
     return author[:1] in tuple(":：") and 1 < len(author) <= 41 and not before.strip(_DIGITS + "-: T")
 

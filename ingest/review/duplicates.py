@@ -30,7 +30,7 @@ class Duplicate:
 
 @dataclass(frozen=True, kw_only=True)
 class Incident:
-    """What is compared of a draft or of a case."""
+    """A draft or case, reduced to what is compared."""
 
     id: str
     of: Literal["draft", "case"]

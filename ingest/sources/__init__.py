@@ -31,7 +31,7 @@ def source(name: str) -> Source:
 
 
 def read(name: str, options: Options) -> Iterator[Item]:
-    """What a source reads, with names that can be stored."""
+    """The items of a source, with names that can be stored."""
     return map(printable, source(name)(options))
 
 

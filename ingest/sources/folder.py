@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from trainmedic.ingest.items import Failure, Item, Options, Raw
+from trainmedic.ingest.items import Discussion, Failure, Item, Options, Raw
 from trainmedic.ingest.read.conversion import SUFFIXES as CONVERTED
 from trainmedic.ingest.read.conversion import markdown_of
 from trainmedic.ingest.read.files import files, text_of
@@ -42,8 +42,8 @@ def read(options: Options) -> Iterator[Item]:
             yield data if isinstance(data, Failure) else read_bytes(data, file.origin)
 
 
-def read_bytes(data: bytes, origin: str) -> Raw | Failure:
-    """One file by the end of its name."""
+def read_bytes(data: bytes, origin: str) -> Raw | Discussion | Failure:
+    """One file by the end of its name; a chat that was copied as text is a discussion."""
     suffix = PurePosixPath(origin).suffix.lower()
     if not data.strip():
         return Failure(origin=origin, reason="empty")
@@ -58,7 +58,8 @@ def read_bytes(data: bytes, origin: str) -> Raw | Failure:
     if text is None:
         binary = b"\0" in data[:4096]
         return Failure(origin=origin, reason="binary" if binary else "neither UTF-8, UTF-16 nor GB18030 text")
-    return Raw(origin=origin, content=text, format=FORMATS[suffix])
+    thread = slack.copied(text, origin) if suffix in (".txt", ".md") else None
+    return thread or Raw(origin=origin, content=text, format=FORMATS[suffix])
 
 
 def most_bytes(suffix: str) -> int:

@@ -1,5 +1,5 @@
-"""Write-ups and discussions in JSON: issues as GitHub's REST API, GraphQL or ``gh issue list --json`` returns them, and
-records for everything that has no export of its own:
+"""Write-ups and discussions in JSON: issues as GitHub's REST API, GraphQL or ``gh issue list --json`` returns them, the
+comments of issues as the REST API lists them, and records for everything that has no export of its own:
 
     {"id": "inc-12", "title": "…", "text": "…", "url": "https://…", "resolution": "…", "resolved": true}
     {"id": "t-7", "title": "…", "messages": [{"role": "reporter", "text": "…"}, {"role": "maintainer", "text": "…"}]}
@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from trainmedic.ingest.items import Discussion, Failure, Item, Message, Raw
+from trainmedic.ingest.items import Discussion, Failure, Item, Message, Raw, shortened
 from trainmedic.ingest.read.files import File, json_of
 from trainmedic.kb.threads.thread import Role
 
 SUFFIXES = (".json", ".jsonl", ".ndjson")
 MAX_BYTES = 2 * 1024**3
+LONGEST_TITLE = 120
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _LISTS = ("nodes", "items", "issues", "discussions", "data", "repository", "search")
 """Keys under which responses wrap what they list."""
@@ -34,6 +35,9 @@ def read_file(file: File) -> Iterator[Item]:
             yield from [line] if isinstance(line, Failure) else _listed(line[0], json_of(*line), numbered=False)
         return
     data = file.json(MAX_BYTES)
+    if not isinstance(data, Failure) and listed(data) and all(map(_is_comment, listed(data))):
+        yield from _commented(file.origin, listed(data))
+        return
     if not isinstance(data, Failure) and not any(map(_is_titled, listed(data))) and listed(data):
         # One failure, not one an entry: most JSON of a folder is something else.
         data = Failure(origin=file.origin, reason=f"{NEITHER} (of issues: gh issue list --json title,body,comments,…)")
@@ -52,6 +56,33 @@ def _listed(origin: str, data: Any, *, numbered: bool) -> Iterator[Item]:
             yield _record(name, item)
         else:
             yield from discussions(item, name)
+
+
+def _is_comment(item: object) -> bool:
+    return isinstance(item, Mapping) and isinstance(item.get("body"), str) and isinstance(item.get("issue_url"), str)
+
+
+def _commented(origin: str, comments: Sequence[Any]) -> Iterator[Discussion]:
+    """The comments on each issue, of which nothing else is known: the first words stand for its title."""
+    of_issue: dict[str, list[Mapping[str, Any]]] = {}
+    for comment in comments:
+        of_issue.setdefault(comment["issue_url"], []).append(comment)
+    for number, (issue, told) in enumerate(of_issue.items(), start=1):
+        said = [message for comment in told for message in _messages(comment, "")]
+        if not said:
+            continue
+        place = "/".join(issue.rstrip("/").rsplit("/", 4)[-4:]).replace("/issues/", "#")
+        title = f"{place}: {shortened(said[0].text.splitlines()[0], LONGEST_TITLE)}"
+        # Apart from the issue, which another file may hold.
+        url = str(told[0].get("html_url") or issue).partition("#")[0]
+        yield Discussion(
+            origin=f"{origin}#{number}",
+            key=f"{url}#comments",
+            title=title,
+            messages=(Message(text=title, role="reporter"), *said),
+            url=url,
+            updated=max(str(comment.get("updated_at") or "") for comment in told),
+        )
 
 
 def _is_titled(item: object) -> bool:

@@ -1,4 +1,4 @@
-"""The export of a Slack workspace: each thread of a channel as a discussion.
+"""The export of a Slack workspace, each thread of a channel as a discussion; and a thread that was copied as text.
 
 An export has ``channels.json``, ``users.json`` and one ``CHANNEL/YYYY-MM-DD.json`` a day
 (https://slack.com/help/articles/220556107). A message with a check mark as reaction is the accepted answer; check marks
@@ -26,6 +26,11 @@ MAX_BYTES = 64 * 1024 * 1024
 _DAY = regex(r"\d{4}-\d{2}-\d{2}\.json$")
 _DONE = frozenset({"white_check_mark", "heavy_check_mark", "ballot_box_with_check", "done", "resolved", "solved"})
 _MARKS = regex(r"<(?P<target>[^<>|]+)(?:\|(?P<label>[^<>]*))?>")
+_SPEAKER = regex(
+    r"(?P<name>[^\W\d][^:：,.，。!?]{0,38})?[ \t]*\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp]\.?[Mm]\.?)?\]?[ \t]*\r?$"
+)
+"""``Ann Lee  10:12 AM``, ``张三 10:12``, ``[10:13]``: who says what follows."""
+_CHECKED = (":white_check_mark:", ":heavy_check_mark:", "✅", "✔")
 LONGEST_TITLE = 120
 CHANNELS, USERS = "channels.json", "users.json"
 _TABLE = load_table("identities.toml")
@@ -62,6 +67,34 @@ def threads(export: Sequence[File]) -> Iterator[Item]:
         yield from (_without_people(thread, people) for thread in _threads(channel, messages))
 
 
+def copied(text: str, origin: str) -> Discussion | None:
+    """The thread in a text copied from a chat, where a line of name and time (or the time alone, of the same speaker)
+    begins each message; None for any other text."""
+    lines = text.split("\n")
+    heads = [(number, head) for number, line in enumerate(lines) if (head := _SPEAKER.match(line)) is not None]
+    names = [head["name"].strip() for _, head in heads if head["name"]]
+    if len(set(names)) < 2 or not heads[0][1]["name"] or len([*filter(str.strip, lines[: heads[0][0]])]) > 1:
+        return None
+    messages, speaker = list[Message](), ""
+    for (number, head), (end, _) in zip(heads, [*heads[1:], (len(lines), None)], strict=True):
+        speaker = (head["name"] or speaker).strip()
+        if said := "\n".join(lines[number + 1 : end]).strip():
+            role: Role = "reporter" if speaker == names[0] else "other"
+            mark = next((mark for mark in _CHECKED if messages and said.startswith(mark)), "")
+            messages.append(Message(text=said.removeprefix(mark).strip(), role=role, accepted=mark != ""))
+    if len(messages) < 2:
+        return None
+    thread = Discussion(
+        origin=origin,
+        key=origin,
+        title=_title(messages[0].text),
+        messages=tuple(messages),
+        resolved=any(message.accepted for message in messages),
+        team=True,
+    )
+    return _without_people(thread, called(names))
+
+
 def plain(text: str) -> str:
     """Slack's markup as Markdown: links and entities resolved, people named nowhere."""
 
@@ -88,7 +121,7 @@ def _people(file: File) -> frozenset[str]:
 
 
 def called(names: Iterable[str]) -> frozenset[str]:
-    """What people are called in messages: their names, and the parts of these that are not words."""
+    """The names of people in messages, and the parts of these that are not words."""
     whole = {name.strip() for name in names}
     parts = whole | {part for name in whole for part in name.split()}
     return frozenset(name for name in parts if len(name) >= (3 if name.isascii() else 2) and name.lower() not in _WORDS)

@@ -29,8 +29,8 @@ LONGEST_TEXT = 12_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a write-up says. ``parts`` are its blocks before boilerplate was removed; ``evidence`` is that of the lines
-    of ``document``, None if they were not read."""
+    """The facts of a write-up. ``parts`` are its blocks before boilerplate was removed; ``evidence`` is that of the
+    lines of ``document``, None if they were not read."""
 
     key: str
     digest: str
@@ -41,7 +41,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What became of an item: a thread with the passages that it is found by, the first of which says what was seen,
+    """The outcome for an item: a thread with the passages that it is found by, the first of which says what was seen,
     and, of an item that may become a draft, its facts."""
 
     thread: Thread

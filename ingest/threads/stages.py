@@ -34,7 +34,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What an item became. Only a new or changed one has a ``reading``. ``reason`` says why it has ``failed``."""
+    """The outcome for an item. Only a new or changed one has a ``reading``. ``reason`` says why it has ``failed``."""
 
     origin: str
     state: Literal["added", "changed", "unchanged", "failed"]

@@ -16,12 +16,12 @@ from trainmedic.kb.threads.store import Entry, ThreadStore
 BATCH = 64
 """Threads in one transaction, except for the last before a checkpoint."""
 Explain = Callable[[Array], Mapping[str, float]]
-"""What the curated knowledge takes the text of a vector for: mechanism → share."""
+"""The mechanisms that the curated knowledge takes the text of a vector for: mechanism → share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncSummary:
-    """What one run did with the threads of a source."""
+    """The counts of one run over the threads of a source."""
 
     added: int
     changed: int
@@ -32,7 +32,7 @@ class SyncSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synced:
-    """What one run did, the facts of the items that may become drafts, and the keys of what its source has deleted."""
+    """The outcome of a run: the facts of items that may become drafts, and the keys of what its source has deleted."""
 
     summary: SyncSummary
     facts: tuple[Facts, ...]

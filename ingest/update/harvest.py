@@ -89,7 +89,7 @@ def candidates(history: History, since: str = "", known: Collection[str] = ()) -
 
 
 def known_as(commit: str, pull: str) -> set[str]:
-    """What a list of known candidates may call a commit."""
+    """The names that a list of known candidates may have for a commit."""
     return {commit, commit[:7], *([f"#{pull}"] if pull else [])}
 
 
@@ -158,5 +158,5 @@ def _in_file(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def known_names(defects: Iterable[Defect]) -> set[str]:
-    """What `candidates` takes for known: the commits and pull requests of defects."""
+    """The commits and pull requests of defects, which `candidates` takes for known."""
     return {name for defect in defects for name in known_as(defect.commit, str(defect.pull or "")) if name}

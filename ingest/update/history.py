@@ -107,7 +107,7 @@ class History:
         return min((version for version in found if version), key=version_key, default=UNRELEASED)
 
     def hunks(self, commit: str) -> tuple[Hunk, ...]:
-        """What a commit changed in the package's code."""
+        """The changes of a commit to the package's code."""
         text = self.git(
             "show",
             "--format=",

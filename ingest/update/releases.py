@@ -80,7 +80,7 @@ class Published:
         self.histories = {history.package: history for history in histories}
 
     def step(self, package: str, since: str = "") -> Step:
-        """What came since the newest release read, or since a day. Raises `NotFound` if its releases are not known."""
+        """Releases since the newest that was read, or since a day. Raises `NotFound` if its releases are not known."""
         releases = self.releases(package)
         read = newest_read(package) or releases[0].version
         before = next((each for each in releases if each.version == read), Release(version=read))

@@ -32,7 +32,7 @@ from trainmedic.kb.versions import version_key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """What changed in a package from ``before`` to the last of ``after``.
+    """The changes of a package from ``before`` to the last of ``after``.
 
     ``options`` by framework; ``statements`` are places of pages whose defaults are not true any more, ``mentions``
     those that name a removed option, with what they say; ``anchors`` are those of pages that do not

@@ -178,7 +178,7 @@ class _Market:
         return found
 
     def needs(self, choice: _Choice) -> Iterator[_Need]:
-        """What a framework's release requires of the other packages. What is violated already is not a constraint."""
+        """Requirements of a framework's release on the other packages. What is violated already is not a constraint."""
         for package, requirement in sorted(pins(choice.package, str(choice.release)).items()):
             current = self.current.get(package)
             if current is None:

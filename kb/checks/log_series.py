@@ -19,7 +19,7 @@ from trainmedic.kb.model.place import Span
 from trainmedic.kb.parse.logs.metrics import median
 
 WATCHED = ("loss", "policy_loss", "value_loss", "nll_loss", "grad_norm", "kl", "reward")
-"""What must be finite in a training row. Rewards by name may lack a class or a reward function and are left out."""
+"""Metrics that must be finite in a training row. Rewards by name may lack a class or a reward function: left out."""
 EARLY_STEPS, EARLY_EPOCH = 50, 0.05
 
 

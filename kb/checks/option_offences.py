@@ -65,7 +65,7 @@ def written(option: Option) -> str:
 
 
 def moved(reader: Reader, verdict: Verdict) -> tuple[str, str]:
-    """What became of a name that the release does not have, or not yet, in both languages."""
+    """A clause on where a name went that the release does not have, or not yet, in both languages."""
     whose = title(verdict.info.framework if verdict.info is not None else reader.catalogue)
     now = successor(reader, verdict.name)
     if verdict.kind == LATER:

@@ -30,7 +30,7 @@ def plain(text: str) -> str:
 
 
 def readable(option: Option, verdict: Verdict) -> OptionInfo | None:
-    """What the option is, where its value can be judged: an accepted name with a value that is written out."""
+    """The option, where its value can be judged: an accepted name with a value that is written out."""
     info = verdict.info
     if info is None or verdict.kind not in (KNOWN, RETIRED) or info.negated or option.origin is Origin.DUMP:
         return None

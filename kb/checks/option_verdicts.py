@@ -46,7 +46,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a reader makes of one name. ``info`` where it exists at the release (or at the newest that had it)."""
+    """A reader's verdict on one name. ``info`` where it exists at the release (or at the newest that had it)."""
 
     kind: str
     name: str

@@ -44,7 +44,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What a difference does. ``kind``: rule, defect, origin, default, removed or renamed.
+    """The effect of a difference. ``kind``: rule, defect, origin, default, removed or renamed.
 
     ``explains``: it produces a symptom that only the failing run shows. ``weight`` is a key of `RANKS`; among equal
     weights the greater ``strength`` comes first.

@@ -23,7 +23,7 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.run import Option, Origin, RunConfig, Setting, Unresolved, Value
 
 Initialise = Callable[[Effective], Outcomes]
-"""What the code of the classes makes of the values, which only their source tells."""
+"""Outcomes of the classes' own initialisation code, which only their source tells."""
 _SIZES = ("world_size", "data_parallel", "accumulation", "global_batch")
 _BESIDE = {name: profile.defaults_for for name, profile in profiles().items() if profile.defaults_for}
 """Parts with defaults of their own, and the scope of their options."""

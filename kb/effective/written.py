@@ -50,7 +50,7 @@ def written(facts: Facts) -> Written:
 
 
 def slot(option: Option, facts: Facts) -> tuple[str, str, Value]:
-    """What takes an option, the full name there, and the value that it gets."""
+    """The part that takes an option, the full name there, and the value that it gets."""
     framework = facts.run.framework.value if facts.run.framework is not None else ""
     if option.scope in PARTS:
         return option.scope, option.key, option.value

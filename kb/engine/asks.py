@@ -11,7 +11,7 @@ _MESSAGES = load_messages("trainmedic.kb.engine")
 
 
 def missing(fact: str, rule_title: Text, spellings: Sequence[str] = (), note: Text | None = None) -> Missing:
-    """What to ask for ``fact``, and why: the rule needs it. ``spellings``: the framework's own names of a setting.
+    """The question for ``fact``, and why the rule needs it. ``spellings``: the framework's own names of a setting.
     ``note``: what is known of a setting that is not written."""
     kind, _, name = fact.partition(":")
     if kind in ("setting", "option"):

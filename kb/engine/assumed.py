@@ -24,7 +24,7 @@ class Assumed:
     horizon: Horizon
 
     def note(self, name: str) -> Text | None:
-        """What the default of a setting was in the last release that was read; None if it had none."""
+        """The default of a setting in the last release that was read; None if it had none."""
         setting = self.facts.run.settings.get(name)
         if setting is None or not setting.is_default:
             return None

@@ -104,16 +104,19 @@ def _judged(rule: Rule, facts: Facts) -> Outcome:
 def _reported(rule: Rule, outcome: Outcome, facts: Facts) -> bool:
     """Whether there is something to say: the rule fires, or cannot tell about something that the user provided.
 
-    Without any option a version raises questions about other versions only: it says what is installed, not what is
-    done with it, and a list of packages would ask for every option that any of these releases ever got wrong. Nor is
-    every option that an excerpt lacks worth a question: only those of rules that would explain what was observed.
+    A version raises no question about a log, and without any option questions about other versions only: it says
+    what is installed, not what is done with it, and a list of packages would ask for every option and every message
+    that any of these releases ever got wrong. Nor is every option that an excerpt lacks worth a question: only
+    those of rules that would explain what was observed.
     """
     if outcome.value is not None:
         return outcome.value
     if _is_idle(rule, facts):
         return False
-    if not facts.run.options and _only_versions(outcome, facts):
-        return outcome.user_provided and not any(map(_no_version, outcome.missing))
+    if _only_versions(outcome, facts):
+        asked = {fact for fact in outcome.missing if not fact.startswith("version:")}
+        if asked and (not facts.run.options or asked == {"log"}):
+            return False
     return outcome.user_provided
 
 
@@ -138,10 +141,6 @@ def _only_versions(outcome: Outcome, facts: Facts) -> bool:
 
 def _naming(facts: Facts) -> set[Span]:
     return {span for scope in ("framework", "algorithm", "stage") for span in facts.fact(("name", scope)).spans}
-
-
-def _no_version(fact: str) -> bool:
-    return not fact.startswith("version:")
 
 
 def _applies(rule: Rule, facts: Facts) -> bool:

@@ -70,7 +70,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What an expression is compiled from: a text in these ``words``, or one fact by its ``key``."""
+    """Source of an expression: a text in these ``words``, or one fact by its ``key``."""
 
     text: str
     words: Vocabulary = field(default=NO_WORDS, repr=False)
@@ -104,7 +104,7 @@ class Expression:
 
     @cached_property
     def marks(self) -> frozenset[str]:
-        """What the evidence must say something of, or it is silent about all of its facts."""
+        """Marks of which the evidence must have one, or it is silent about all facts of the expression."""
         return marks_of(self.reads)
 
     @cached_property

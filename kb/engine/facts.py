@@ -398,7 +398,7 @@ class Facts:
 
     @property
     def dumps(self) -> Dumps:
-        """What all ranks of a run that hangs say."""
+        """Stacks and collectives of all ranks of a run that hangs."""
         world = self.name("world_size").value
         ranks = int(world) if is_number(world) else None
         return self.once("hang.dumps", lambda facts: read(facts.evidence.sources, ranks))

@@ -56,7 +56,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mechanism:
-    """What is going on physically, whatever the framework. ``predicts`` are the signal kinds that it produces.
+    """A physical process, whatever the framework. ``predicts`` are the signal kinds that it produces.
 
     ``cases`` are instances that belong to none of the origins. ``sections`` maps language → section name
     (cause, confirm) → Markdown.
@@ -114,7 +114,7 @@ GRADES: Mapping[str, str] = {
     "source": "source-read",
     "docs": "source-read",
 }
-"""What a source says → the evidence grade that it allows."""
+"""The kind of a source → the evidence grade that it allows."""
 ORIGIN_SEPARATOR = "."
 
 

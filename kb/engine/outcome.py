@@ -14,7 +14,7 @@ from trainmedic.kb.model.run import Option, Scalar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a rule module worked out: settings to write, options to give another name.
+    """A result of a rule module: settings to write, options to give another name.
 
     ``alternative`` as in `kb.model.report.Fix`.
     """

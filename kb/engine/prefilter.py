@@ -23,7 +23,7 @@ from trainmedic.kb.model.run import Option, Origin, Region, RunConfig
 
 
 class Shape(NamedTuple):
-    """What decides whether something absent is known to be absent.
+    """The properties that decide whether something absent is known to be absent.
 
     ``whole``: a whole configuration was given; ``beside``: with the files that its settings name. ``rows``: rows
     of metrics; ``log``: anything that a run printed.
@@ -54,7 +54,7 @@ _NOWHERE = Span(attachment=None, line=1, column=1, end_line=1, end_column=1, tex
 
 
 def said_by(facts: Facts) -> Said:
-    """What the evidence says something about, as to one of its runs."""
+    """The marks and the shape of the evidence, as to one of its runs."""
     return facts.once(__name__, lambda facts: Said(marks=frozenset(_marks(facts)), shape=_shape(facts)))
 
 

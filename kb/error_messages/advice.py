@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent / "advice"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What to do about a message. ``meaning`` and ``change`` are None if only ``cases`` are named."""
+    """Advice about a message. ``meaning`` and ``change`` are None if only ``cases`` are named."""
 
     package: str
     says: str

@@ -22,7 +22,7 @@ _NAME_CHARACTERS = frozenset("_.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionValue:
-    """What a name in the condition was: printed in the message (``span`` is None), or an option of the run."""
+    """The value of a name in the condition: printed in the message (``span`` is None), or an option of the run."""
 
     name: str
     value: str

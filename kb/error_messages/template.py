@@ -30,7 +30,7 @@ def split(template: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def skeleton(template: str) -> str:
-    """What a template prints whatever the names of its variables are: the same for the same message elsewhere."""
+    """The fixed text of a template, whatever the names of its variables: the same for the same message elsewhere."""
     return HOLE.join(split(template)[0])
 
 

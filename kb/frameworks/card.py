@@ -66,7 +66,7 @@ class Card:
 def card(
     framework: str, key: str, algorithm: str | None = None, versions: Mapping[str, VersionFact] = MappingProxyType({})
 ) -> Card | None:
-    """What is known of an option, written as the framework's parser takes it; None if no release has it."""
+    """Card of an option, written as the framework's parser takes it; None if no release has it."""
     found = _card(framework, key, algorithm)
     fact = versions.get(found.info.framework) if found is not None else None
     catalog = table(found.info.framework) if found is not None else None
@@ -134,7 +134,7 @@ def longer_names(framework: str, ending: str) -> tuple[str, ...]:
 
 
 def help_of(framework: str, key: str, owner: str = "") -> str:
-    """What the framework's own source says of an option; empty if it says nothing or was not read."""
+    """The description of an option in the framework's own source; empty if there is none or it was not read."""
     texts = _help(framework).get(key, {})
     return texts.get(owner) or next(iter(texts.values()), "")
 

@@ -225,7 +225,7 @@ def option(
     owner: str | None = None,
     transformers: str | None = None,
 ) -> OptionInfo | None:
-    """What ``key`` is at a release (newest that has it where ``version`` is None), or None where it does not exist.
+    """``key`` at a release (newest that has it where ``version`` is None), or None where it does not exist.
 
     Understands what the framework's own parser does: ``-`` for ``_`` (HF parsers), unique abbreviations (argparse),
     ``--no_x`` for a boolean that defaults to true, and inherited TrainingArguments. ``owner`` limits abbreviation to
@@ -410,7 +410,7 @@ def infer_versions(framework: str, written: Iterable[str]) -> tuple[str | None, 
 
 
 def suggest(framework: str, key: str, version: str | None = None) -> Suggestion | None:
-    """What an unknown option probably should be, or None.
+    """The option that an unknown name probably stands for, or None.
 
     In this order: it was renamed, it was removed or comes later, it is another framework's, it is misspelt.
     """

@@ -27,7 +27,7 @@ class Kind(StrEnum):
 
 
 class Standing(StrEnum):
-    """What a statement about a release rests on."""
+    """The basis of a statement about a release."""
 
     READ = "read"
     BETWEEN = "between"  # not read, but the releases on either side were: it is known where these agree
@@ -55,7 +55,7 @@ class Horizon:
 
 
 def standing(fact: VersionFact, kind: Kind) -> Standing:
-    """What is known of a version: of an exact one, or of the lowest that it may be."""
+    """The standing of a version: of an exact one, or of the lowest that it may be."""
     last, at = last_known(fact.package, kind), fact.exact or fact.low
     if last is None or at is None:
         return Standing.UNKNOWN

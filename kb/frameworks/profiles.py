@@ -179,7 +179,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryHabits:
-    """What decides the memory of a run and is not an option: see ``[memory]`` in the README."""
+    """Properties that decide the memory of a run and are not options: see ``[memory]`` in the README."""
 
     recomputes: bool = False
     shards: bool = False

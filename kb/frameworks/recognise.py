@@ -6,6 +6,7 @@ one framework has, and last the user's prose. Names of runs, paths and data sets
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -67,10 +68,12 @@ def recognise(
     if draft.framework is None:
         draft.framework = _from_keys(options)
     elif draft.entries and not draft.entries[0][0].certain:
-        _doubt(draft, options)
+        _doubt(draft, options, versions)
     _refine(draft, options)
     if draft.framework is None:
         draft.framework = _named(prose, raised) or _installed(versions)
+    if draft.algorithm is None and draft.framework is not None and draft.framework.value in SCRIPTED:
+        draft.algorithm = _named_by_script(regions, profiles()[draft.framework.value].commands.trains)
     if draft.algorithm is None and not (draft.stage and draft.stage.value in ("inference", "export")):
         draft.algorithm = mentioned(prose, NAMES_OF_ALGORITHMS)
     _stage(draft, options)
@@ -150,13 +153,28 @@ def _from_classes(draft: _Draft, options: Sequence[Option]) -> None:
         draft.stage = Recognised(value=entry.stage, reason=f"{option.scope} is for {entry.stage}", span=option.span)
 
 
-def _doubt(draft: _Draft, options: Sequence[Option]) -> None:
-    """A bare script name (``train_dpo.py``) names a framework only if its options are that framework's."""
+def _named_by_script(regions: Sequence[Region], trained: Sequence[str]) -> Recognised | None:
+    """The algorithm in the name of one's own script (``train_grpo.py``), if it is the only one there."""
+    for region in regions:
+        if region.entry is not None and region.entry.value.endswith(".py"):
+            words = set(re.split(r"[^a-z0-9]+", region.entry.value.rpartition("/")[2].lower()))
+            if len(named := words.intersection(trained)) == 1:
+                return Recognised(value=named.pop(), reason=region.entry.value, span=region.entry.span)
+    return None
+
+
+def _doubt(draft: _Draft, options: Sequence[Option], versions: Mapping[str, VersionFact]) -> None:
+    """A bare script name (``train_dpo.py``) names a framework only if its options are that framework's, and not as well
+    those of the only one that is installed."""
     entry = draft.entries[0][0]
     plain = [option for option in options if not option.scope]
     if draft.framework is None or draft.framework.value != entry.framework or not plain:
         return
     known = [option for option in plain if _accepts(entry.framework, option.key)]
+    installed = _installed(versions) if entry.framework not in versions else None
+    if installed is not None and sum(_accepts(installed.value, option.key) for option in plain) >= len(known):
+        draft.framework = installed
+        return
     if 2 * len(known) >= len(plain):
         return
     other = _from_keys(options)

@@ -236,7 +236,7 @@ def read_so_far() -> int:
 
 
 def read_help(framework: str, version: str, key: str) -> Mapping[str, str]:
-    """What a release that was read on demand says of an option: class (empty: all) → text."""
+    """The help texts of an option in a release that was read on demand: class (empty: all) → text."""
     known, describe = table(framework), _CATALOGUES.describe
     was_read = (framework, version) in _CATALOGUES.asked and known is not None and version in known.versions
     return describe(known, version, key) if describe is not None and known is not None and was_read else {}

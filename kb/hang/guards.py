@@ -22,7 +22,7 @@ class Around:
 
 
 def around(sources: Iterable[Source], file: str, line: int) -> Around:
-    """What stands around a line of a file that was given too; nothing if it was not, or cannot be parsed."""
+    """Blocks around a line of a file that was given too; none if it was not, or cannot be parsed."""
     base = file.replace("\\", "/").rpartition("/")[2]
     for source in sources:
         if (source.name or "").replace("\\", "/").rpartition("/")[2] == base and not source.truncated:

@@ -55,7 +55,7 @@ _FAILED = regex(
 
 
 def read(source: Source) -> Iterator[Call | Reach | Gone | tuple[str, frozenset[str]]]:
-    """What one text says; a tuple names a group's ranks."""
+    """Calls, positions and ends of ranks that one text tells of; a tuple names a group's ranks."""
     if not any(mark in source.text for mark in MARKS):
         return
     piece = Piece(source=source.name, text=source.text)

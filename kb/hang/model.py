@@ -104,7 +104,7 @@ class Dumps:
 
 
 class Kind(StrEnum):
-    """What holds the ranks apart."""
+    """The reason why the ranks stand apart."""
 
     GUARDED = "collective-on-some-ranks"
     UNEVEN = "ran-out-of-batches"

@@ -52,7 +52,7 @@ class Explanation:
 
     @property
     def room(self) -> float | None:
-        """What the run can have of its card."""
+        """Bytes of its card that the run can have."""
         return self.failure.at_hand if self.failure is not None else self.capacity
 
     @cached_property
@@ -102,7 +102,7 @@ class Explanation:
 
     @property
     def held_by_others(self) -> float:
-        """What other processes hold of the card; nothing where it is not worth a word."""
+        """Bytes of the card that other processes hold; 0 where they are not worth a word."""
         if self.failure is None or self.failure.capacity is None:
             return 0.0
         held = self.failure.capacity - (self.failure.at_hand or 0)

@@ -69,7 +69,7 @@ class Failure:
 
     @property
     def at_hand(self) -> float | None:
-        """What the process can have of the card at most: all but what others hold."""
+        """Bytes of the card that the process can have at most: all but what others hold."""
         if self.capacity is None:
             return None
         unseen = 0.0

@@ -55,7 +55,7 @@ _CHUNKED = ("cut_cross_entropy", "CutCrossEntropy", "use_fused_kernels", "fused_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unplanned:
-    """What is not known and would be needed, as the names of facts."""
+    """The facts that would be needed and are not known, by their names."""
 
     missing: tuple[str, ...]
 
@@ -140,7 +140,7 @@ def is_on(facts: Facts, name: str) -> bool:
 
 
 def habits(facts: Facts) -> MemoryHabits:
-    """What decides the memory of runs of this framework and is not an option."""
+    """The properties that decide the memory of runs of this framework and are not options."""
     profile = profiles().get(facts.run.framework.value) if facts.run.framework is not None else None
     return profile.memory if profile is not None else MemoryHabits()
 

@@ -20,7 +20,7 @@ _MILLIONS = regex(r"(?<![a-z0-9.])(?P<size>\d{2,3})m(?![a-z0-9])")
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What the terms need to know of a decoder. ``exact`` is false where only the size is known and the rest is that
+    """The dimensions of a decoder. ``exact`` is false where only the size is known and the rest is that
     of a model of about this size; ``billions`` then overrules what the rest would give."""
 
     layers: int

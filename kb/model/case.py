@@ -35,7 +35,7 @@ Level = Literal["mechanism", "origin", "case", "defect"]
 package."""
 
 Verdict = Literal["answered", "need_input", "not_in_kb", "no_fault", "explained"]
-"""What an answer comes to; ``explained``: the question was about no incident."""
+"""The verdict of an answer; ``explained``: the question was about no incident."""
 Confidence = Literal["high", "medium", "low"]
 
 

@@ -36,7 +36,7 @@ class OptionChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceChange:
-    """What the code of a release does otherwise than that of the one that works.
+    """A difference between the code of a release and that of the one that works.
 
     ``kind``: ``check`` (a message with its condition that only the failing release has) or ``code`` (``text`` is the
     difference of a function). ``because``: ``traceback`` where the failure went through it, else the options in use

@@ -139,7 +139,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputReceipt:
-    """What became of one input."""
+    """One input, and how it was read."""
 
     name: str | None
     kind: str
@@ -152,7 +152,7 @@ class InputReceipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What was read, masked, and could not be read."""
+    """The inputs that were read, the secrets that were masked, and the parts that could not be read."""
 
     inputs: tuple[InputReceipt, ...] = ()
     masked: tuple[tuple[str, int], ...] = ()  # (kind of secret, how many)

@@ -65,7 +65,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fix:
-    """What to change. ``edits`` is empty where the fix can only be described.
+    """A change that repairs. ``edits`` is empty where it can only be described.
 
     ``alternative``: instead of the fixes before it, not after them. ``repairs``: false where it only changes what is
     reported, so that the run fails as before.

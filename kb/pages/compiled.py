@@ -35,7 +35,7 @@ class CompiledPages:
         return not sys.dont_write_bytecode and os.access(self._folder, os.W_OK)
 
     def load(self) -> Any:
-        """What was kept for the pages as they are; None if there is nothing, or if it cannot be read."""
+        """The stored form of the pages as they are; None if there is none, or if it cannot be read."""
         stamp = self._stamp
         with suppress(Exception):  # whatever is wrong with it, its sources are there
             content = self._path.read_bytes()

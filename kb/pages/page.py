@@ -71,7 +71,7 @@ class PageError(InvalidPage):
 
 
 def suggestion(word: str, known: Collection[str]) -> str:
-    """What to write instead of an unknown word: the nearest known one, or all of them if they are few."""
+    """Suggestions for an unknown word: the nearest known one, or all of them if they are few."""
     near = closest(word, known)
     if near is not None:
         return f"; did you mean {str(near)!r}?"
@@ -249,7 +249,7 @@ def read_yaml(text: str, name: str, first: int = 1) -> Field | None:
 
 
 class Entry(Protocol):
-    """What a page is read into."""
+    """Result of reading a page."""
 
     @property
     def id(self) -> str: ...

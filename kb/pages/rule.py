@@ -46,7 +46,7 @@ OPTIONAL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
-    """What one page says of checks: its own, and the ids of those of other pages that find its cause too."""
+    """The checks of one page: its own, and the ids of those of other pages that find its cause too."""
 
     id: str
     rules: tuple[Rule, ...]

@@ -87,7 +87,7 @@ class _Reader:
         self.stack.append(self.taken(self.number(form, size)).decode("utf-8", "surrogatepass"))
 
     def popped(self) -> list[Any]:
-        """What lies above the last mark, found by identity: comparing could call what values define."""
+        """The values above the last mark, found by identity: comparing could call what values define."""
         at = len(self.stack) - 1
         while self.stack[at] is not _MARK:
             at -= 1

@@ -21,15 +21,18 @@ _ATTEMPT = regex(
 )
 """What tells the logs of jobs and attempts apart. Short numbers are mostly those of nodes and workers."""
 _MOST_RANKS = 4
+_OF_TRACKER = frozenset({"os", "python", "host", "hostname", "executable", "codePath", "gpu", "gpu_count", "cpu_count"})
+_LONGEST_RECORD = 65_536
+"""Characters of a tracker's metadata and of a rank's error file."""
 _TOLD_BY = 400
 """Characters from the beginning of a failure that two ranks are compared by."""
-_WANDB_KEY = regex(r"^(?P<key>[\w./-]+):[ \t]*$")
-_WANDB_PART = regex(r"^  (?P<part>desc|sort|value):(?P<rest>.*)$")
+_TRACKED_KEY = regex(r"^(?P<key>[\w./-]+):[ \t]*$")
+_TRACKED_PART = regex(r"^(?P<margin> +)(?P<part>desc|sort|value):(?P<rest>.*)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """What a file is for; the fields are those of the table, its patterns one expression."""
+    """The purpose of a file; the fields are those of the table, its patterns one expression."""
 
     name: str
     patterns: re.Pattern[str]
@@ -55,7 +58,7 @@ def roles() -> tuple[Role, ...]:
 
 
 def role_of(path: str) -> Role | None:
-    """What the file at ``path`` is for; None if it is not read."""
+    """The role of the file at ``path``; None if it is not read."""
     lowered = path.lower()
     return next((role for role in roles() if role.patterns.match(lowered)), None)
 
@@ -187,23 +190,40 @@ def callstack_of_rank(text: str) -> str:
     return str(stack or told or "")
 
 
+def told(text: str) -> tuple[str, str]:
+    """The content of a tracker's or torchelastic's file as the text of another kind of file, and what the name of that
+    ends with; any other text as it is."""
+    if text.startswith("{") and len(text) <= _LONGEST_RECORD:
+        if '"program"' in text or '"command"' in text:
+            known = _mapping(text).keys() & _OF_TRACKER
+            return (".sh", command_of_tracker(text)) if len(known) > 1 else ("", text)
+        if '"extraInfo"' in text and (stack := callstack_of_rank(text)):
+            return ".log", stack
+    return "", settings_of_tracker(text)
+
+
 def settings_of_tracker(text: str) -> str:
-    """The ``key: {desc, value}`` of W&B and SwanLab as plain ``key: value``, each on the line of its value."""
-    lines, key, inside = [], "", False
+    """The ``key: {desc, value}`` of W&B and SwanLab as plain ``key: value``, each on the line of its value; any other
+    text as it is."""
+    lines, key, margin, inside = list[str](), "", "", False
     for line in text.split("\n"):
-        if (found := _WANDB_KEY.match(line)) is not None:
-            key, inside = found["key"], False
+        if (found := _TRACKED_KEY.match(line)) is not None:
+            key, margin, inside = found["key"], "", False
             lines.append("")
-        elif key and (part := _WANDB_PART.match(line)) is not None:
-            inside = part["part"] == "value" and not key.startswith("_")
+        elif (part := _TRACKED_PART.match(line)) is not None and key and margin in ("", part["margin"]):
+            margin, inside = part["margin"], part["part"] == "value" and not key.startswith("_")
             lines.append(f"{key}:{part['rest']}" if inside else "")
+        elif margin and line.startswith((f"{margin} ", f"{margin}-")):
+            lines.append(line if inside else "")
+        elif line.strip() and not line.startswith("wandb_version:"):
+            return text
         else:
-            lines.append(line if inside or not key else "")
-    return "\n".join(lines)
+            lines.append("")
+    return "\n".join(lines) if key else text
 
 
 def missing_kinds(roles_read: Iterable[str]) -> tuple[str, ...]:
-    """What of a run was not found: ``command``, ``config``, ``log``, ``versions``."""
+    """The kinds of files of a run that were not found: ``command``, ``config``, ``log``, ``versions``."""
     read = set(roles_read)
     return tuple(kind for kind, names in _NEEDED.items() if not read & set(names))
 

@@ -41,6 +41,9 @@ def _programs(what: str) -> list[str]:
 
 _IDLE = regex("|".join([*_programs("idle"), _SCRIPTS_IDLE]))
 _TRAINS = regex("|".join([*_programs("training"), _SCRIPTS_TRAIN]))
+_RECORD = regex(r"(?:^|[/-])files[/-]config\.ya?ml$")
+"""The name of a run's configuration as W&B and SwanLab store it, in the run's folder or uploaded from it."""
+_RECORDED = ("wandb-metadata.json", "swanlab-metadata.json")
 _FILES = ("json", "yaml", "toml", "ini")
 _OPTIONS = load_table("parse/data/words.toml")["options"]
 _TRAINING = frozenset(_OPTIONS["training"])
@@ -75,7 +78,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What the user says in prose: the question, with other things blanked, and prose that was attached.
+    """The user's prose: the question, with other things blanked, and prose that was attached.
 
     ``raised`` is the framework that a traceback comes from.
     """
@@ -120,7 +123,7 @@ def _of_a_model(keys: Set[str]) -> str | None:
 
 def join(units: Sequence[Unit], words: Words, versions: Mapping[str, VersionFact]) -> tuple[RunConfig, ...]:
     """The runs, those that train first; one empty run if nothing configures any."""
-    mains = _without_strangers(_mains(units))
+    mains = _without_repeated(_without_strangers(_mains(units)))
     _merge_python(mains)
     _attach_files(mains)
     rest = [unit for unit in units if unit.role in (*BESIDE, "env")]
@@ -160,6 +163,13 @@ def _without_strangers(mains: list[Unit]) -> list[Unit]:
         return mains
     named = {name for unit in mains for name in (*_named(unit), *map(_base, unit.files))}
     return [unit for unit in mains if _base(unit.name) in named or not _is_stranger(unit)] or mains
+
+
+def _without_repeated(mains: list[Unit]) -> list[Unit]:
+    """Leave out the command that a tracker recorded if another one starts the same script."""
+    recorded = {id(unit) for unit in mains if (unit.name or "").removesuffix(".sh").endswith(_RECORDED)}
+    started = {_base(_script(unit)) for unit in mains if id(unit) not in recorded} - {""}
+    return [unit for unit in mains if id(unit) not in recorded or _base(_script(unit)) not in started]
 
 
 def _is_stranger(unit: Unit) -> bool:
@@ -227,6 +237,8 @@ def _attach_files(mains: list[Unit]) -> None:
         if not users and alone == 1:
             users = [c for c in commands if _wants(c, unit)]
             users = users if len(users) == 1 else []
+        if not users and len(commands) == 1 and _RECORD.search(unit.name or ""):
+            users = commands
         for command in users:
             command.joined.append(unit)
         if users:

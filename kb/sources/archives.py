@@ -53,7 +53,7 @@ def archive_tree(path: Path, released: str | None = None) -> SourceTree:
 
 
 def archive_requirements(path: Path) -> tuple[str, ...]:
-    """What the release of a wheel or sdist requires, each as its header says. Raises as `archive_tree`."""
+    """The requirements of the release in a wheel or sdist, each as its header says. Raises as `archive_tree`."""
     _, _, is_wheel = file_release(path.name)
     try:
         header = _wheel_header(path) if is_wheel else _sdist_header(path)

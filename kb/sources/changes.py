@@ -92,7 +92,7 @@ def option_changes(framework: str, before: SourceTree, after: SourceTree) -> Opt
 
 
 def message_changes(before: SourceTree, after: SourceTree) -> MessageChanges:
-    """What the later release may say that the earlier one does not, and the reverse; single models are left out."""
+    """Messages of the later release that the earlier one does not have, and the reverse; single models are left out."""
     known = before.package in packages.names()
     about = packages.package(before.package) if known else Package(before.package, "", "", ("",))
     _, entries = collected([before, after], about, models=False)

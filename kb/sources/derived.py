@@ -69,7 +69,7 @@ class Derived:
         return self.kept(tree, f"options-{framework}", added, base)
 
     def help(self, known: Table, version: str, key: str) -> dict[str, str]:
-        """What a release that is at hand says of an option: class (empty: all) → text."""
+        """The help texts of an option in a release that is at hand: class (empty: all) → text."""
         tree = self.tree(profiles()[known.framework].package, version)
         if tree is None:
             return {}
@@ -111,7 +111,7 @@ class Derived:
         return _had(package, version, lambda: self.sources.open(package, version))
 
     def kept(self, tree: SourceTree, kind: str, make: Callable[[], str], base: str = "") -> str:
-        """What ``make`` makes of a release (and ``base``), from the file in which it was kept if it was made before."""
+        """The result of ``make`` for a release (and ``base``), from its file if it was made before."""
         name = hashlib.sha256(f"{tree.digest} {base} {_extractor()}".encode()).hexdigest()[:32]
         path = self.sources.store.folder / tree.package / f"{kind}-{name}.json"
         try:

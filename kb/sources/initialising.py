@@ -373,7 +373,7 @@ class _Frame:
         return self.run.fields[name] if name in self.run.fields else self.of_class(name, 0)
 
     def of_class(self, name: str, start: int) -> Any:
-        """What the first class from ``start`` on assigns to a name in its body."""
+        """The value that the first class from ``start`` on assigns to a name in its body."""
         for index, (path, owner) in list(enumerate(self.run.lineage))[start:]:
             for statement in owner.body:
                 match statement:

@@ -173,7 +173,7 @@ class Library:
         return LookedUp(text=numbered(passage, complete=complete), passages=(passage,), complete=complete)
 
     def diff(self, package: str, before: str, after: str, path: str = "", name: str = "") -> LookedUp:
-        """What changed in a symbol or file between two releases."""
+        """The changes of a symbol or file between two releases."""
         old, new = self.tree(package, before), self.tree(package, after)
         try:
             path, name = located(new, path, name)

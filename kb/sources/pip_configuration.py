@@ -28,7 +28,7 @@ class PipConfiguration:
 
 
 def pip_configuration(environ: Mapping[str, str] | None = None) -> PipConfiguration:
-    """What ``pip config`` shows for this environment, as far as it says where packages come from."""
+    """The output of ``pip config`` for this environment, as far as it says where packages come from."""
     environ = os.environ if environ is None else environ
     options: dict[str, str] = {}
     for path in _files(environ):

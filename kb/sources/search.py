@@ -103,7 +103,7 @@ def symbol(tree: SourceTree, module: str, name: str = "") -> Lines:
 
 
 def diff(before: SourceTree, after: SourceTree, module: str, name: str = "") -> Difference:
-    """What changed in a symbol, or in a file without ``name``. Raises `NotFound` if neither release has it."""
+    """The changes of a symbol, or of a file without ``name``. Raises `NotFound` if neither release has it."""
     sides: list[Lines | None] = []
     missing: NotFound | None = None
     for tree in (before, after):

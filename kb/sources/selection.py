@@ -139,7 +139,7 @@ def _packages(found: Mapping[str, str]) -> dict[str, str]:
 
 
 class Budget:
-    """What may still be read of one release."""
+    """The rest of what may be read of one release."""
 
     def __init__(self) -> None:
         self._files, self._bytes = MOST_FILES, MOST_BYTES

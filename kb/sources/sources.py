@@ -18,7 +18,7 @@ from trainmedic.kb.sources.store import Store
 from trainmedic.kb.sources.tree import Release, SourceTree
 
 Mode = Literal["installed", "index", "off"]
-"""What may be read: the packages of this machine, also those of the index, or only what is stored."""
+"""The source that may be read: packages of this machine, also those of the index, or only what is stored."""
 MODES: Mapping[str, Mode] = {mode: mode for mode in get_args(Mode)}
 _ALLOW = "TRAINMEDIC_SOURCES=index"
 ROOM = 2 * 1024**3
@@ -37,7 +37,7 @@ class Published(Protocol):
         ...
 
     def requirements(self, package: str, version: str) -> Sequence[str]:
-        """What one requires, its extras included."""
+        """The requirements of a release, its extras included."""
         ...
 
 
@@ -123,11 +123,11 @@ class Sources:
         return self.store.add(self.index.fetch(package, version))
 
     def at_hand(self) -> tuple[Path, Mode, tuple[Path, ...]]:
-        """What makes `Sources` of what is here, in a process that fetches nothing."""
+        """Arguments of `Sources` for a process that fetches nothing."""
         return self.store.folder, "off" if self.mode == "off" else "installed", tuple(self._environments)
 
     def here(self, package: str) -> SourceTree:
-        """What is installed of a package. Raises `NotFound`."""
+        """The installed release of a package. Raises `NotFound`."""
         for found in self.installed.get(canonical(package), ()):
             if tree := found.tree():
                 return tree
@@ -146,7 +146,7 @@ class Sources:
         return [each for each in self.index.releases(package) if not each.yanked and not each.prerelease]
 
     def requirements(self, package: str, version: str) -> Sequence[str]:
-        """What a published release requires, its extras included. Raises `NotFound` and `SourceError`."""
+        """The requirements of a published release, its extras included. Raises `NotFound` and `SourceError`."""
         self._ask_index(package)
         return self.index.requirements(package, version)
 

@@ -30,7 +30,7 @@ LARGEST_BLOCK = 8 * 1024 * 1024
 _LARGEST_LIST = 32 * 1024 * 1024
 _DAMAGED = (OSError, ValueError, LookupError, TypeError, zlib.error)
 IN_USE_S = 600.0
-"""What was opened so long ago may be being read."""
+"""Seconds for which a file that was opened counts as in use."""
 _AGAIN = ("wheel", "sdist")
 """Origins that the index has again."""
 

@@ -103,7 +103,7 @@ def ensure(
 def at_once(
     cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder, root: Path, prebuilt: Path
 ) -> Index | None:
-    """What `ensure` returns if it is there, else the words of what it would build; None if that has few new texts."""
+    """The index if it is there, else one of words alone; None if few texts are new."""
     found = _whole(root, identity_of(cases, rules, glossary, embedder.identity), embedder, prebuilt)
     if isinstance(found, Index):
         return found

@@ -173,6 +173,21 @@ class ThreadStore:
             ).fetchall()
         return _best(rows, most)
 
+    def shared_words(self, ids: Collection[str], terms: Mapping[str, float]) -> Mapping[str, float]:
+        """The weighted share of these words that each of the threads has."""
+        wanted = {term: weight for term, weight in terms.items() if not term.startswith("3:")}
+        whole = sum(wanted.values()) or 1.0
+        marks = ",".join("?" * len(ids))
+        found: dict[str, set[str]] = {}
+        with self._connection() as connection:
+            for name, words in connection.execute(
+                "select threads.id, terms from passages join threads on threads.number = passages.thread "
+                f"where threads.id in ({marks})",
+                tuple(ids),
+            ):
+                found.setdefault(name, set()).update(words.split())
+        return {name: sum(wanted[term] for term in words & wanted.keys()) / whole for name, words in found.items()}
+
     def by_vector(self, vector: Array, most: int) -> tuple[tuple[str, float], ...]:
         """The ids of the threads with the passages nearest to a normalised vector, with cosines, best first."""
         nearest = self._vectors.search(vector.astype(np.float32), most * 4)

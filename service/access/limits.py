@@ -51,7 +51,7 @@ log = logging.getLogger("trainmedic.limits")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What is left of the tightest limit; ``reset_s`` is when it is whole again."""
+    """The rest of the tightest limit; ``reset_s`` is when it is whole again."""
 
     limit: int
     remaining: int

@@ -41,7 +41,7 @@ def named_settings(draft: Draft) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def alternative(draft: Draft, citations: Citations) -> Sections:
-    """What speaks for and against the cause that the message names; an honest line if there is none."""
+    """The evidence for and against the cause that the message names; an honest line if there is none."""
     language = citations.language
     if phrases("asks_others").search(draft.request.question):
         return _others(draft, citations)

@@ -40,7 +40,7 @@ from trainmedic.service.ranking.inference import Cause
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What came of asking a model, beside its judgement: why there is none, and what it looked up."""
+    """The result of asking a model, beside its judgement: why there is none, and what it looked up."""
 
     notices: tuple[str, ...] = ()
     steps: tuple[StepView, ...] = ()
@@ -93,7 +93,7 @@ def assemble(draft: Draft, asked: Asked | None = None) -> Answer:
 
 
 def notices_of(draft: Draft) -> Mapping[str, str]:
-    """What a reader must know of a draft, whoever writes the text; by kind."""
+    """The notices that a reader of a draft needs, whoever writes the text; by kind."""
     language, unread = draft.language, draft.message.unread
     notices = {}
     if unread:
@@ -149,7 +149,7 @@ def _known_causes(causes: Sequence[Cause], draft: Draft, language: str, first_ra
 
 
 def fix_of(cause: Cause, diagnosis: Diagnosis, language: str) -> str:
-    """What to change; for a mechanism what each origin that is left asks for, the likeliest first."""
+    """The change; for a mechanism what each origin that is left asks for, the likeliest first."""
     belief = diagnosis.differential.belief(cause) if cause.case.level == "mechanism" else None
     if belief is None:
         return cause.case.section("fix", language)

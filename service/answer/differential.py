@@ -180,7 +180,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """What speaks for and against one cause by itself, in words, the weightiest first."""
+    """The reasons for and against one cause by itself, in words, the weightiest first."""
 
     cause: Cause
     context: Context
@@ -213,7 +213,7 @@ class Reasons:
             yield self._say("words")
 
     def contradicts(self) -> Iterator[StatementView]:
-        """What was denied or tried, checks that stayed quiet, and how the run differs from the cause's."""
+        """Denied symptoms and tried remedies, checks that stayed quiet, and differences from the cause's run."""
         features = self.cause.features
         if features["tried"]:
             yield from self._of_remedies(helped=False)

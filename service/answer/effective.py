@@ -26,7 +26,7 @@ def effective_report(evidence: Evidence, found: Iterable[Effective], language: s
 
 
 def decided(found: Effective) -> EffectiveView:
-    """What was written and what follows from it; first what has another value than was written."""
+    """The written settings and what follows from them; first those whose value is not the written one."""
     rows = [row for row in found.rows if row.span is not None or row.kind == "derived"]
     rows.sort(key=lambda row: row.kind != "derived")
     return project(EffectiveView, replace(found, rows=tuple(rows[:MOST_ROWS]), lost=found.lost[:MOST_ROWS]))

@@ -47,7 +47,7 @@ def message_view(match: MessageMatch, language: str) -> MessageView:
 
 
 def explained(evidence: Evidence, language: str) -> MessagesView:
-    """What the messages in the evidence say, without a diagnosis."""
+    """The messages in the evidence, explained, without a diagnosis."""
     views = tuple(message_view(match, language) for match in explain(evidence))
     return MessagesView(messages=views, receipt=receipt_view(evidence.receipt))
 
@@ -96,7 +96,7 @@ def _value(match: MessageMatch, number: int, language: str) -> str:
 def messages_section(
     matches: Sequence[MessageMatch], cases: Mapping[str, Case], citations: Citations, language: str
 ) -> tuple[Section, ...]:
-    """What the first messages say: exceptions, and whatever advice exists on."""
+    """A section on the first messages: exceptions, and whatever advice exists on."""
     shown = [match for match in matches if match.advice is not None or match.entry.kind not in LOGGED][:MOST_SHOWN]
     if not shown:
         return ()

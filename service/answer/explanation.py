@@ -51,10 +51,10 @@ MAX_DEFECTS = 5
 LEAST_WORDS, LONGEST_SENTENCE = 6, 300
 _GAP = r"[^0-9A-Za-z.;。；×]{0,6}"
 VALUE = rf"(?![A-Za-z0-9_]){_GAP}(?:of|to|at|about|around|up to|is|from|between)?{_GAP}[0-9]"
-"""What follows a name that is given a value."""
+"""Pattern of the text after a name that is given a value."""
 _VALUED = regex(r"(?<![\w.])(?:[0-9.]*[1-9][0-9.]*(?:e-?[0-9]+)?)(?![\w-])")
 about = load_messages("trainmedic.kb.glossary", "about.toml")
-"""What concepts of the glossary mean."""
+"""Texts on the concepts of the glossary."""
 
 
 def lead(page: OnPage) -> Sections:
@@ -81,7 +81,7 @@ def lead_unexplained(page: OnPage) -> Sections:
 
 
 def cards(page: OnPage) -> Sections:
-    """What is known of each thing asked about."""
+    """A card for each thing asked about."""
     inquiry = _inquiry(page)
     sections: list[Section] = []
     for subject in inquiry.subjects:
@@ -97,7 +97,7 @@ def cards(page: OnPage) -> Sections:
 
 
 def ranges(page: OnPage) -> Sections:
-    """What checks and pages say of the values of an option, in their own words."""
+    """Statements of checks and pages on the values of an option."""
     inquiry = _inquiry(page)
     if inquiry.kind != "choice":
         return ()
@@ -170,7 +170,7 @@ def differing(page: OnPage) -> Sections:
 
 
 def versions(page: OnPage) -> Sections:
-    """What fits together, and the known defects of one package that are about another."""
+    """The versions that fit together, and the known defects of one package that are about another."""
     inquiry = _inquiry(page)
     if inquiry.kind != "versions":
         return ()

@@ -156,7 +156,7 @@ def _explanation(cause: Cause, diagnosis: Diagnosis, citations: Citations) -> It
 
 
 def differing(draft: Draft) -> Difference | None:
-    """What changed against the previous answer. Where a model has read the message, what was tried and what that rules
+    """The changes against the previous answer. Where a model has read the message, what was tried and what that rules
     out is the model's to say."""
     if draft.changes is None or draft.judgement is None:
         return draft.changes
@@ -164,7 +164,7 @@ def differing(draft: Draft) -> Difference | None:
 
 
 def changes_section(draft: Draft, citations: Citations) -> Sections:
-    """What the message said, and what it changed against the previous answer."""
+    """A section on what the message said, and what it changed against the previous answer."""
     changes, language = differing(draft), citations.language
     if changes is None:
         return ()

@@ -42,7 +42,7 @@ def _view(horizon: Horizon, language: str) -> HorizonView:
 
 
 def sentence(horizon: Horizon, language: str) -> str:
-    """What is not known of the release, and up to where it is."""
+    """A sentence on what is not known of the release, and up to where it is."""
     package = horizon.fact.package
     kinds = [bound.kind for bound in horizon.bounds]
     dated = [f"{bound.release} ({bound.date})" if bound.date else bound.release for bound in horizon.bounds]

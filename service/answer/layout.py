@@ -56,8 +56,8 @@ class Told(NamedTuple):
 
 
 class Page:
-    """What the slots of one text share: the cause that it is about, if any, and the ``urgent`` findings, which its
-    first sections show."""
+    """The context that the slots of one text share: the cause that it is about, if any, and the ``urgent`` findings,
+    which its first sections show."""
 
     def __init__(
         self, draft: Draft, citations: Citations, subject: Cause | None = None, urgent: Sequence[Finding] = ()
@@ -130,8 +130,8 @@ Slot = Callable[[Page], Sections]
 
 
 def receipt(page: Page) -> Sections:
-    """What was read, and of which files nothing was. Where knowledge ends is said here to those who read the text
-    alone: others have the notice."""
+    """A section on what was read, and of which files nothing was. Those who read the text alone are told here where
+    knowledge ends: others have the notice."""
     lines = passages.receipt_lines(page.context.evidence.receipt, page.language)
     told = page.draft.inquiry is not None or page.diagnosis.verdict == "no_fault"
     beyond = () if told else (sentence(each, page.language) for each in of_draft(page.draft))
@@ -177,7 +177,7 @@ def lead_open(page: Page) -> Sections:
 
 
 def instruction(page: Page) -> Sections:
-    """What the exception says to do, in its own words and in the user's file."""
+    """The instruction of the exception, in its own words and in the user's file."""
     told = page.draft.instruction
     assert isinstance(told, Instruction)
     marker = page.citations.place(told.span)
@@ -340,7 +340,7 @@ def listed(page: Page) -> Sections:
 
 
 def ranks(page: Page) -> Sections:
-    """What each rank of a run that hangs waits for."""
+    """The collective that each rank of a run that hangs waits for."""
     return ranks_of_run.sections(page.context, page.citations)
 
 

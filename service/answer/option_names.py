@@ -47,7 +47,7 @@ _EMPTY_DIFF = regex(r"^```diff\n(?:(?![+-]|```).*\n)*```\n?", re.MULTILINE)
 
 
 class Dialect(NamedTuple):
-    """What the options are called in the framework of a run, at its release and for its algorithm."""
+    """The names of the options in the framework of a run, at its release and for its algorithm."""
 
     framework: str
     version: str

@@ -55,7 +55,7 @@ def joined_names(names: Sequence[str], page: OnPage) -> str:
 
 
 def fits(inquiry: Inquiry, page: OnPage) -> list[str]:
-    """What the packages' own releases require of each other, and since when a feature is there."""
+    """The requirements that the packages' own releases have of each other, and since when a feature is there."""
     items: list[str] = []
     for name in inquiry.packages:
         for other in inquiry.packages:

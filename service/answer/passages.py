@@ -49,7 +49,7 @@ Sections = tuple[Section, ...]
 
 
 def receipt_lines(receipt: Receipt, language: str) -> list[str]:
-    """What was read, and if any, what was masked and what could not be read."""
+    """Lines on what was read, and if any, what was masked and what could not be read."""
     inputs = []
     for item in receipt.inputs:
         if item.name is None and not item.bytes and len(receipt.inputs) > 1:
@@ -229,7 +229,7 @@ def config_faults(diagnosis: Diagnosis, context: Context) -> tuple[Finding, ...]
 
 
 def urgent(diagnosis: Diagnosis) -> tuple[Finding, ...]:
-    """What is wrong in the input of an answer that names no cause: findings about the question, or errors."""
+    """The faults in the input of an answer that names no cause: findings about the question, or errors."""
     if diagnosis.verdict == "no_fault":
         return ()
     faults = [f for f in diagnosis.findings if f.severity is not Severity.INFO and f.concludes == "fault"]
@@ -246,7 +246,7 @@ def confidence(cause: Cause, language: str, *, answered: bool = False) -> str:
 
 
 def refuted(case: Case, fired: Sequence[Finding], marker: int, language: str) -> Sections:
-    """What does not help, unless a rule that fired recommends the same."""
+    """The remedies that do not help, unless a rule that fired recommends the same."""
     stop = "。" if language == "zh" else "."
     items = [
         f"**{r.claim.get(language).rstrip('.。')}{stop}** {r.why.get(language)} [{marker}]"

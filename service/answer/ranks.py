@@ -19,7 +19,7 @@ _ODD = regex(r"(?i)warn|error|skip|empty|except|fail|kill|nan\b|out of memory")
 
 
 def sections(context: Context, citations: Citations) -> Sections:
-    """What each rank waits for, and what the odd one said last."""
+    """Sections on the collective that each rank waits for, and on what the odd one said last."""
     language, shown = citations.language, table(context.facts.dumps).replace("`", "'")
     said = plain("ranks", *told) if (told := last_words(context, citations)) else ()
     return headed("ranks", (*plain("ranks", f"```\n{shown}\n```"), *said), language) if shown else said

@@ -54,7 +54,7 @@ def _as_spelled(claim: str, recommended: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def advised(text: str) -> frozenset[Advice]:
-    """What a text recommends to change, clause by clause."""
+    """The changes that a text recommends, clause by clause."""
     found: set[Advice] = set()
     for clause in _CLAUSE.split(text):
         if ADVICE.within(clause):

@@ -85,7 +85,7 @@ def _difference(difference: Difference, language: str, *, concerned: bool = Fals
 
 
 def differences(draft: Draft, language: str) -> tuple[Sections, Sections]:
-    """What differs from the run that works, as sections before and behind the fold."""
+    """The differences from the run that works, as sections before and behind the fold."""
     view = two_runs_view(draft)
     if view is None:
         return (), ()

@@ -326,7 +326,7 @@ class MessagePlaceView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionValueView:
-    """What a name in a message's condition was: printed in the message (``evidence`` None), or an option of the run."""
+    """The value of a name in a message's condition: printed there (``evidence`` None), or an option of the run."""
 
     name: str
     value: str
@@ -335,7 +335,7 @@ class ConditionValueView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdviceView:
-    """What people know about a message. Texts are empty where ``cases`` say more."""
+    """Known advice about a message. Texts are empty where ``cases`` say more."""
 
     meaning: str
     change: str
@@ -399,7 +399,7 @@ class SimilarView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectView:
-    """What a difference between two runs does. ``kind``: rule, defect, origin, default, removed, renamed.
+    """The effect of a difference between two runs. ``kind``: rule, defect, origin, default, removed, renamed.
 
     ``explains``: it produces a symptom that only the failing run shows.
     """
@@ -464,9 +464,9 @@ class LostOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveView:
-    """What decides a run, an entry of ``trainmedic effective --json``. ``releases``: those whose defaults are stated;
-    ``owners``: the classes or commands of the options; ``partial``: the configuration is cut, so there are no defaults.
-    """
+    """Settings that decide a run, an entry of ``trainmedic effective --json``. ``releases``: those whose defaults are
+    stated; ``owners``: the classes or commands of the options; ``partial``: the configuration is cut, so there are
+    no defaults."""
 
     framework: str
     algorithm: str

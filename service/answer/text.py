@@ -32,7 +32,7 @@ ESSENTIAL = frozenset(
 )
 """Kinds of sections that stay before the fold whatever their length."""
 UNCOUNTED = frozenset({"receipt", "files", "supposed", "changes"})
-"""What was read and what a follow-up changed: not part of a first answer's text."""
+"""Sections on what was read and what a follow-up changed: not part of a first answer's text."""
 _BAR = regex(r"(?<!\\)\|")
 _CJK = "\u2e80"
 _WIDE = regex(f"[{_CJK}-\U0010ffff]")

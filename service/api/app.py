@@ -133,7 +133,7 @@ def _add_health(
 
     @app.get("/llms.txt", include_in_schema=False)
     async def for_agents() -> Response:
-        """What this service does and how a program asks it, for language models."""
+        """Describe this service, and how a program asks it, for language models."""
         return PlainTextResponse(FOR_AGENTS.read_text(encoding="utf-8"))
 
     @app.get("/metrics", tags=["health"], response_class=Response)

@@ -43,7 +43,7 @@ def add_conversation_routes(router: APIRouter, memory: Memory, run: Executor) ->
     async def read_conversation(
         conversation_id: ConversationId, request: Request, offset: Offset = 0, limit: Limit = 50
     ) -> ConversationDocument:
-        """What was asked in a conversation of this key, oldest first; `/v1/answers/{answer_id}` has the answers.
+        """List the questions of a conversation of this key, oldest first; `/v1/answers/{answer_id}` has the answers.
 
         404 if it is unknown or another key's.
         """

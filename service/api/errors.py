@@ -33,7 +33,7 @@ OPENAI_PATHS = ("/v1/chat/", "/v1/models")
 """Routes of the OpenAI protocol, whose errors have a type and the parameter at fault."""
 OPENAI_TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
 NO_OBJECT = "model_attributes_type"
-"""What pydantic calls a body that is no JSON object, such as one without the header that says that it is JSON."""
+"""pydantic's name for a body that is no JSON object, such as one without the header that says that it is JSON."""
 _HTTP_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 401: "unauthorized"}
 MAX_MESSAGE = 1_000
 """Code points of an error's message."""

@@ -93,7 +93,7 @@ class RuleSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginSummary:
-    """What a mechanism can come from. ``when`` is its condition, empty if no text can decide it."""
+    """A possible origin of a mechanism. ``when`` is its condition, empty if no text can decide it."""
 
     id: str
     title: str

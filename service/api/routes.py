@@ -166,7 +166,7 @@ def add_tool_routes(
 
     @router.post("/messages/explain", response_model=MessagesView)
     async def explain(body: ExplainIn) -> Response:
-        """What error messages and warnings say: the code that prints them, under which condition, and what to do."""
+        """Explain error messages and warnings: the code that prints them, under which condition, and what to do."""
         bounded(body.attachments)
         if not body.message.strip() and not body.attachments:
             raise InvalidRequest("message: a message, or attachments")

@@ -194,7 +194,7 @@ def _facts(draft: Draft) -> Texts:
 
 
 def what_was_read(draft: Draft) -> Texts:
-    """What was found in this run: checks, the run, defects, the log."""
+    """Texts on this run: findings, the run itself, defects, the log."""
     yield from _of_findings(draft)
     yield from _of_the_run(draft)
     yield from _of_defects(draft)

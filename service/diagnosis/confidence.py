@@ -17,7 +17,7 @@ from trainmedic.service.llm.abilities import WAYS, Way
 from trainmedic.service.ranking.judgement import Hypothesis
 
 HIGH, MEDIUM = 0.95, 2 / 3
-"""What the words promise of the first cause; see `docs/know/evaluation.md`."""
+"""Least share of right first causes that the words promise; see `docs/know/evaluation.md`."""
 Role = Literal["decides", "elects", "unused"]
 """``decides``: one structured diagnosis, proved by the program; ``elects``: probabilities for the program's own causes;
 ``unused``: it can do neither, and the program answers alone."""

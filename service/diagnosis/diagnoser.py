@@ -60,7 +60,7 @@ class _Consultation:
         return max(0.0, self.until - time.perf_counter())
 
     async def steps(self, prompt: list[Message | BaseMessage]) -> AsyncGenerator[StepView, None]:
-        """What the model looks up; ``prompt`` and the brief grow by it."""
+        """Steps in which the model looks things up; ``prompt`` and the brief grow by them."""
         known = identities_in(self.draft)
         toolbox = Toolbox(self.advisor, self.draft, known, len(self.brief.facts))
         investigation = Investigation(model=self.model, toolbox=toolbox, run=self.run, conversation=prompt)
@@ -108,7 +108,7 @@ async def diagnosed(
     *,
     investigate: bool = False,
 ) -> AsyncGenerator[Stage | StepView | Judgement, None]:
-    """What the model weighs and looks up, if it may ``investigate``, then what it concludes, proved.
+    """Steps of a diagnosis: what the model weighs and looks up, if it may ``investigate``, then its conclusion, proved.
 
     ``calibration`` is what was measured of the model. Raises `ModelError`, and what reading the changed files raises.
     """

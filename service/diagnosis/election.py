@@ -44,7 +44,7 @@ CLAUSE_WORDS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ballot:
-    """What is put to the model: what happened, and the causes with what is told of each."""
+    """The question that is put to the model: what happened, and the causes with what is told of each."""
 
     report: str
     causes: tuple[Cause, ...]
@@ -64,7 +64,7 @@ class Ballot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Election:
-    """What a model said of a ballot: for each cause a score on a logarithmic scale, of which differences count."""
+    """A model's judgement of a ballot: for each cause a score on a logarithmic scale, of which differences count."""
 
     ballot: Ballot
     way: Way
@@ -127,7 +127,7 @@ def _told(cause: Cause, language: str) -> str:
 
 
 async def election_of(draft: Draft, model: ChatModel, run: Executor, ways: Sequence[Way]) -> Election | None:
-    """What the model says, in the first of these ways that its endpoint has; None without one, and where nothing is to
+    """The model's election, in the first of these ways that its endpoint has; None without one, and where nothing is to
     be elected. Raises `ModelError`."""
     ballot = await run(lambda: ballot_of(draft))
     if ballot is None:

@@ -34,6 +34,8 @@ ALIASES = {
     "lora_r": "lora_rank",
 }
 """Short names that people use, beside the canonical ones and the frameworks' own."""
+AUTO = "auto"
+"""What leaves an option of a DeepSpeed file to the trainer."""
 _LEFT_OUT = ("unset", "remove", "removed", "default", "not set", "")
 _COLUMNS = (*select("library"), "bnb", *select("trainer"))
 _VERSION = regex(r"(?:==|=)?\s*[vV]?(?P<version>[0-9]{1,4}(?:\.[0-9a-zA-Z]{1,8}){1,5}(?:\+[0-9a-zA-Z.]{1,20})?)")
@@ -70,7 +72,9 @@ class Change:
     @property
     def display(self) -> str:
         """The new value as shown to users."""
-        return "—" if self.value == UNSET else show(self.value) if self.canonical else self.raw
+        if self.value == UNSET:
+            return AUTO if self.raw.lower() == AUTO else "—"
+        return show(self.value) if self.canonical else self.raw
 
 
 def parse_change(wording: str, raw: str, run: RunConfig) -> Change:
@@ -157,8 +161,6 @@ def _value(spec: Spec, how: str, raw: str) -> Value:
     if how in ("flash_switch", "bf16_switch") and not isinstance(truth(raw), bool):
         how = ""  # a switch set by a value name: flash_attn=eager
     value = normalise(spec.kind, how, stage["stage"] if stage else raw)
-    if isinstance(value, Nothing | Unresolved):
-        raise InvalidChange(NOT_A_VALUE)
     if value is None:
         return UNSET
     kinds: dict[str, bool] = {
@@ -168,7 +170,9 @@ def _value(spec: Spec, how: str, raw: str) -> Value:
         "dtype": value in DTYPES.values(),
         "attention": value in ATTENTION.values(),
     }
-    if not kinds.get(spec.kind, True):
+    if isinstance(value, Nothing | Unresolved) or not kinds.get(spec.kind, True):
+        if raw.lower() == AUTO:
+            return UNSET
         raise InvalidChange(NOT_A_VALUE)
     if spec.name == "zero_stage" and value not in (0, 1, 2, 3):
         raise InvalidChange(NOT_A_VALUE)

@@ -11,7 +11,7 @@ from trainmedic.service.dialogue.what_if import AppliedChange, RejectedChange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
-    """What failed according to a new log or traceback, and to what was sent before; kinds of signals and exceptions."""
+    """Failures in a new log or traceback, and in what was sent before; kinds of signals and exceptions."""
 
     before: tuple[str, ...]
     now: tuple[str, ...]

@@ -55,7 +55,7 @@ _CAMEL = regex(r"(?<=[a-z0-9])(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What a question is about: an option (``framework`` and ``key``), else a ``concept`` of the glossary."""
+    """The subject of a question: an option (``framework`` and ``key``), else a ``concept`` of the glossary."""
 
     name: str
     start: int

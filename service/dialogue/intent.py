@@ -54,7 +54,7 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """What a question is about and what it asks for.
+    """The subject of a question and the kind of answer it asks for.
 
     ``text`` is what is searched for, ``language`` the language to answer in (``en`` or ``zh``). ``concepts`` maps the
     concepts of the glossary that the text names to their kinds, ``negated`` are those that it says are absent.
@@ -224,7 +224,7 @@ BY_KIND = {
     "concept": 0.5,
     "data": 0.4,
 }
-"""What one concept of the question adds, by its kind in the glossary."""
+"""Weight that one concept of the question adds, by its kind in the glossary."""
 EVERYWHERE = frozenset(
     {"connection_error", "file_not_found", "missing_module", "import_error", "value_error", "type_error"}
     | {"key_error", "assertion", "not_implemented", "hang", "throughput_drop", "unrecognized_argument"}

@@ -91,7 +91,7 @@ def pasted_terms(evidence: Evidence) -> Mapping[str, float]:
 
 
 def pasted_parts(evidence: Evidence) -> Iterator[tuple[float, str]]:
-    """What a paste says, with the weight of each part."""
+    """Query texts of a paste with their weights."""
     for trace in evidence.tracebacks:
         yield ERROR_WEIGHT, f"{trace.exception} {trace.message[:MAX_MESSAGE]}"
         frames = [frame.rpartition("/")[2] for frame in trace.frames[-INNERMOST:]]

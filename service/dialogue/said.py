@@ -47,7 +47,7 @@ class Later(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What the messages after the first say of the run."""
+    """The statements about the run in the messages after the first."""
 
     glossary: Glossary
     read: Read
@@ -93,7 +93,7 @@ class Said(NamedTuple):
         return supposition.changes if supposition is not None and supposition.alone else {}
 
     def attempts(self, later: Sequence[Later], turns: Sequence[Turn], relation: Relation) -> tuple[Attempt, ...]:
-        """What messages said to be tried without success."""
+        """The changes that messages said to be tried without success."""
         attempts = []
         for number, (turn, message) in enumerate(zip(turns, later, strict=True), start=1):
             last = number == len(later)

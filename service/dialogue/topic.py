@@ -35,7 +35,7 @@ TROUBLE: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """What a message, or a conversation so far, is about.
+    """The topic of a message, or of a conversation so far.
 
     ``text`` is the message, empty for a conversation. ``facts``: it holds options, logged rows, a traceback or
     versions.
@@ -57,7 +57,7 @@ class Topic:
 
 
 def topic_of(evidence: Evidence, glossary: Glossary) -> Topic:
-    """What a message and its attachments are about."""
+    """The topic of a message and its attachments."""
     run = evidence.run
     kinds = {signal.kind for signal in evidence.signals} - BENIGN
     trouble = set()

@@ -25,7 +25,7 @@ class Turn:
     verdict: str
     causes: tuple[str, ...]
     said: str = ""
-    """What it was answered with: the title of the cause on a line of its own, then a direct reply if there was one."""
+    """The answer in short: the title of the cause on a line of its own, then a direct reply if there was one."""
 
 
 def turn_of(

@@ -172,7 +172,7 @@ class ChatModel:
         return self._looking
 
     async def ask(self, call: Callable[[Post], Awaitable[T]], within_s: float | None = None) -> T:
-        """What a short request tells (see `service.llm.abilities`), in a slot of its own. Raises `ModelError`."""
+        """The reply to a short request (see `service.llm.abilities`), in a slot of its own. Raises `ModelError`."""
         async with self._turns.turn(within_s) as deadline:
             with failures(), recorded(await self._endpoint.name(), self.options.base_url, 1, self._on_call):
                 async with self._until(deadline):

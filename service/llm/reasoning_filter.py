@@ -41,7 +41,7 @@ class ReasoningFilter:
             self._inside, self._pending, self._suspect = False, "".join(self._suspect), None
 
     def push(self, text: str) -> str:
-        """What may be shown after ``text`` has arrived."""
+        """The text that may be shown after ``text`` has arrived."""
         return self._filtered(text, ended=False)
 
     def end(self, *, whole: bool = False) -> str:

@@ -19,7 +19,7 @@ from trainmedic.service.ranking.questions import next_questions
 from trainmedic.service.ranking.weights import Weights
 
 BROKEN = frozenset({"loss_nan", "loss_inf", "nll_loss_nan"})
-"""What no artefact of logging explains unless its page says so."""
+"""Signals that no artefact of logging explains unless its page says so."""
 FOCUSED = 0.4
 """The least overlap of the question's own concepts with a case's, for a question that names no symptom."""
 TOLERATED = frozenset(
@@ -84,7 +84,7 @@ class Diagnosis:
 
     @property
     def mechanism(self) -> MechanismBelief | None:
-        """What the answer is about if its first cause is not yet certain but what is going on is."""
+        """The mechanism of the answer, if it is certain and its first cause not yet."""
         lead = self.lead
         if lead is None or lead.confidence != "low" or self.verdict != "answered":
             return None
@@ -118,7 +118,7 @@ def diagnose(candidates: Sequence[Candidate], context: Context, weights: Weights
 
 
 def concluded(differential: Differential, context: Context, weights: Weights, top_k: int = 5) -> Diagnosis:
-    """What the answer is, given how likely each cause is."""
+    """The verdict and its causes, given how likely each cause is."""
     possible = replace(differential, causes=tuple(cause for cause in differential.causes if not _refuted(cause)))
     verdict = _verdict(possible, context, weights)
     causes = _shown(verdict, possible, context, weights)[:top_k]

@@ -26,8 +26,8 @@ LONGEST = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What a fix says of a setting. ``agrees``: it goes the way of the change; ``refuted``: the change is known not to
-    help if this is the cause."""
+    """The advice of a fix on a setting. ``agrees``: it goes the way of the change; ``refuted``: the change is known not
+    to help if this is the cause."""
 
     agrees: bool
     quoted: str
@@ -38,7 +38,7 @@ class Advice:
 def advice_on(
     name: str, before: str | None, after: str, diagnosis: Diagnosis, context: Context, language: str
 ) -> Advice | None:
-    """What the findings and the first causes say of a change: the first that says anything; those that agree first.
+    """The advice of findings and first causes on a change: the first that says anything; those that agree first.
 
     ``after`` is a value, or ``raise`` or ``lower``.
     """

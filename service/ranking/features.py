@@ -45,7 +45,7 @@ ODD_BUT_HARMLESS = frozenset({"kl_zero", "loss_negative", "lr_in_warmup", "margi
 """Signals that alone are not fault: KL is clamped at zero, a policy loss has no sign, and so on."""
 SEVERITY_WEIGHT = {Severity.ERROR: 1.0, Severity.WARNING: 0.75, Severity.INFO: 0.6}
 UNRELATED = 0.1
-"""What is left of a fired rule's weight where its symptoms are not those asked about."""
+"""Share of a fired rule's weight where its symptoms are not those asked about."""
 
 FOR = (
     *("fused", "page", "pasted_agreed", "mechanism_fused", "concepts", "focus"),
@@ -61,7 +61,7 @@ AGAINST = (
 )
 """Evidence against a candidate."""
 EITHER = ("is_origin", "is_mechanism", "is_defect")
-"""What a candidate commits to, compared with a case; may count either way."""
+"""Features of what a candidate commits to, compared with a case; may count either way."""
 SETUP = frozenset({"component", "algorithm", "model", "hardware", "setting", "data"})
 """Kinds of concepts that are part of a set-up."""
 LOGS = frozenset({"log", "metrics", "traceback"})
@@ -141,7 +141,7 @@ class Context:
         return self.places.get(cause_id, ())
 
     def reported(self, cause_id: str) -> Reported | None:
-        """What resolved threads say of a cause or of a mechanism that it belongs to; the one of which most speaks."""
+        """Reports of resolved threads on a cause or a mechanism that it belongs to; the one with most support."""
         names = (cause_id, *(place.mechanism for place in self.placed(cause_id)))
         found = [self.reports[name] for name in names if name in self.reports]
         return max(found, key=lambda report: report.weight, default=None)

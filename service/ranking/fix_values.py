@@ -36,7 +36,7 @@ def fix_values(case: Case) -> tuple[FixValue, ...]:
 
 
 def changed_by(diff: str) -> Mapping[str, tuple[str | None, str | None]]:
-    """What a diff does to the options with a line of their own: value before and after, None where there is none."""
+    """The options with a line of their own that a diff changes: value before and after, None where there is none."""
     values: dict[str, list[str | None]] = {}
     for match in _LINE.finditer(diff):
         if match["value"] is not None or match["dashes"]:

@@ -114,7 +114,7 @@ def changed(
     knowledge: Knowledge,
     read: Read,
 ) -> Difference | None:
-    """What this message changed against the answer before it; None if there is nothing to compare."""
+    """The changes of this message against the answer before it; None if there is nothing to compare."""
     corrected = (
         message.says or message.corrects or (message.relation is Relation.NEW_SYMPTOM and message.own_files != {None})
     )

@@ -24,7 +24,7 @@ _SETTING = regex(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
-    """What a message says to set. ``sentence`` is as it was printed; ``effects`` are those of the change."""
+    """A setting that a message says to change. ``sentence`` is as it was printed; ``effects`` of the change."""
 
     sentence: str
     name: str

@@ -90,7 +90,7 @@ class Knowledge:
 
     @cached_property
     def audited(self) -> DefectSet:
-        """What an audit looks for: the known defects, and the causes that a release ended."""
+        """Defects that an audit looks for: the known ones, and the causes that a release ended."""
         rules = {rule.id: rule for rule in self.rules.rules}
         return with_pages(self.defects, defects_told(self.cases.cases, rules))
 

@@ -25,7 +25,7 @@ _UNSET = "unset"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What a case's fix does to the user's files, after which no rule finds anything new."""
+    """Effects of a case's fix on the user's files, after which no rule finds anything new."""
 
     case: str
     effects: WhatIf

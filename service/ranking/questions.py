@@ -61,7 +61,7 @@ NAMED_BY = {
 
 
 def next_questions(differential: Differential, context: Context) -> tuple[Missing, ...]:
-    """What to ask, the most informative fact first, each once."""
+    """The facts to ask for, the most informative first, each once."""
     causes = differential.causes[:CONSIDERED]
     chances = [cause.probability for cause in causes]
     other = max(0.0, 1.0 - sum(chances))

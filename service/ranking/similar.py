@@ -19,8 +19,9 @@ DEPTH = 40
 SMOOTHING = 30.0
 LEAST_COSINE = 0.45
 """Below it a thread is about something else, whatever words it shares."""
-AGREED = 0.9
-"""The least share of the best possible fused rank for a thread that is alike by its words alone."""
+AGREED, SHARED = 0.9, 0.5
+"""The least share of the best possible fused rank, and of the question's words, for a thread that is alike by its words
+alone. Of a few threads each has a good rank."""
 
 MOST = 12
 """Threads that are found."""
@@ -48,10 +49,12 @@ def similar_threads(query: Query, store: ThreadStore, embedder: Embedder) -> tup
             votes[name] = votes.get(name, 0.0) + weight * SMOOTHING / (SMOOTHING + rank)
     best_vote = (1.0 + known) * SMOOTHING / (SMOOTHING + 1)
     cosines: Mapping[str, float] = dict(meaning)
+    agreed = [name for name, vote in votes.items() if vote / best_vote >= AGREED]
+    shared = store.shared_words(agreed, terms)
     alike = [
         (vote / best_vote, name)
         for name, vote in votes.items()
-        if cosines.get(name, 0.0) >= LEAST_COSINE or vote / best_vote >= AGREED
+        if cosines.get(name, 0.0) >= LEAST_COSINE or shared.get(name, 0.0) >= SHARED
     ]
     alike.sort(key=lambda item: (-item[0], item[1]))
     likeness = {name: value for value, name in alike[:MOST]}
@@ -64,7 +67,7 @@ def shown(similar: Sequence[SimilarThread]) -> tuple[SimilarThread, ...]:
 
 
 def reports_of(similar: Sequence[SimilarThread], sources: Mapping[str, Sequence[str]]) -> Mapping[str, Reported]:
-    """What resolved threads say of causes and mechanisms, by their ids.
+    """The reports of resolved threads on causes and mechanisms, by their ids.
 
     A thread speaks for the causes whose pages name it as a source (``sources``: address → causes), and for the
     mechanisms that its resolution is about.
@@ -81,7 +84,7 @@ def reports_of(similar: Sequence[SimilarThread], sources: Mapping[str, Sequence[
 
 
 def mechanisms_near(vector: npt.NDArray[np.float32], knowledge: Knowledge) -> Mapping[str, float]:
-    """What the pages nearest to a vector say is going on: mechanism → share of their votes, the first three."""
+    """The mechanisms of the pages nearest to a vector → share of their votes, the first three."""
     votes: dict[str, float] = {}
     numbers, _ = knowledge.index.vectors.ranked(vector, NEAR)
     for rank, number in enumerate(numbers.tolist(), start=1):

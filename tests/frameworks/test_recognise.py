@@ -237,6 +237,22 @@ def test_the_only_framework_installed_is_the_framework() -> None:
     assert words(recognise([], [], "", stated(openrlhf="0.3.3", verl="0.5.0")))[0] is None
 
 
+def test_a_bare_script_name_yields_to_the_only_framework_installed_if_it_has_the_options() -> None:
+    shared = [option("learning_rate", 1e-6), option("beta", 0.1)]
+    assert words(recognise([command("train_dpo.py")], shared, "", stated(trl="0.19.1"))) == ("trl", "dpo", "preference")
+    own = [option("micro_train_batch_size", 1), option("pretrain", "m")]
+    assert words(recognise([command("train_dpo.py")], own, "", stated(trl="0.19.1")))[0] == "openrlhf"
+
+
+@every_case(
+    ("program", "algorithm"),
+    [("train_grpo.py", "grpo"), ("src/my-dpo.py", "dpo"), ("my_sft_then_dpo.py", None), ("run.py", None)],
+)
+def test_the_name_of_ones_own_script_tells_the_algorithm(program: str, algorithm: str | None) -> None:
+    assert words(recognise([command(program)], [], "", stated(trl="0.19.1")))[:2] == ("trl", algorithm)
+    assert words(recognise([command("my-dpo.py")], [], "", stated(slime="0.2.0")))[1] is None
+
+
 @every_case(
     ("name", "family"),
     [

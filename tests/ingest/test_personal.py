@@ -17,6 +17,9 @@ from trainmedic.kb.identities import identities_of
     [
         ("负责人：张小明 2025-01-02", "负责人：xxx 2025-01-02"),
         ("Author: Jane Miller", "Author: xxxx xxxxxx"),
+        ("**Author:** Jane Miller **Status:** closed", "**Author:** xxxx xxxxxx **Status:** closed"),
+        ("**Owner**: Jane Miller", "**Owner**: xxxx xxxxxx"),
+        ("| Reporter | Jane Miller |", "| Reporter | xxxx xxxxxx |"),
         ("Reported by Jane Miller on Monday", "Reported by xxxx xxxxxx on Monday"),
         ("saved to /mnt/nfs/users/jmiller", "saved to /mnt/nfs/users/xxxxxxx"),
         ("call +49 170 1234567 at night", "call xxx xxx xxxxxxx at night"),

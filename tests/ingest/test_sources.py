@@ -94,6 +94,58 @@ def test_a_slack_thread_is_one_discussion_over_days_with_the_checked_reply_as_it
     assert (thread.resolved, thread.updated[:10], thread.key) == (True, "2026-02-26", "training/1772000000.1")
 
 
+CHAT = """#train-help
+Jane Miller  10:12 AM
+anyone seen this? DPO hangs after "Running training"
+10:13
+two nodes, accelerate launch
+Tom  10:34 AM
+is the cache of the datasets node-local?
+Jane Miller  10:58 AM
+:white_check_mark: that was it, thanks Tom. A shared HF_DATASETS_CACHE helps.
+"""
+
+
+def test_a_chat_that_was_copied_as_text_is_a_thread_with_its_answer(tmp_path: Path) -> None:
+    (tmp_path / "chat.txt").write_text(CHAT)
+    (tmp_path / "notes.txt").write_text("Timeline\nJane restarted it at\n10:12\nand again at\n10:40\n")
+    thread, notes = read_source("folder", Options(location=str(tmp_path)))
+    assert isinstance(notes, Raw)
+    assert isinstance(thread, Discussion)
+    assert (thread.title, thread.resolved, thread.team) == (
+        'anyone seen this? DPO hangs after "Running training"',
+        True,
+        True,
+    )
+    assert [(message.role, message.accepted) for message in thread.messages] == [
+        ("reporter", False), ("reporter", False), ("other", False), ("reporter", True),
+    ]  # fmt: skip
+    assert thread.messages[3].text == "that was it, thanks xxx. A shared HF_DATASETS_CACHE helps."
+
+
+def test_comments_of_the_rest_api_are_a_thread_of_each_issue_beside_the_issue(tmp_path: Path) -> None:
+    def comment(issue: int, body: str) -> dict[str, object]:
+        return {
+            "issue_url": f"https://api.github.com/repos/o/n/issues/{issue}",
+            "html_url": f"https://github.com/o/n/issues/{issue}#issuecomment-1",
+            "user": {"login": "jane"},
+            "author_association": "MEMBER",
+            "body": body,
+            "updated_at": f"2025-06-0{issue}T00:00:00Z",
+        }
+
+    listed = [comment(1, "The tokenizer moved.\nPin it."), comment(2, "me too"), comment(1, "Confirmed, works now.")]
+    (tmp_path / "comments.json").write_text(json.dumps(listed))
+    first, second = read_source("folder", Options(location=str(tmp_path)))
+    assert isinstance(first, Discussion)
+    assert isinstance(second, Discussion)
+    assert (first.title, first.url, first.key) == (
+        "o/n#1: The tokenizer moved.", "https://github.com/o/n/issues/1", "https://github.com/o/n/issues/1#comments"
+    )  # fmt: skip
+    assert [message.role for message in first.messages] == ["reporter", "maintainer", "maintainer"]
+    assert second.updated == "2025-06-02T00:00:00Z"
+
+
 def test_a_broken_day_of_slack_is_named_and_the_others_are_read(tmp_path: Path) -> None:
     files = {**SLACK, "training/2026-03-03.json": "{not json", "training/2026-03-04.json": {"a": 1}}
     files["training/2026-03-05.json"] = [17, {"type": "message", "text": None}, said("x", "U1", "odd time")]

@@ -78,6 +78,51 @@ def test_a_write_up_is_quoted_by_its_headings() -> None:
     assert "Use bf16." in passages[0]
 
 
+LABELLED = """# NaN in fp16
+Author: Jane Miller
+
+What we saw: the loss is nan.
+Root cause: the second moment of Adam underflows in half precision because nothing
+scales it, and the update divides by zero.
+
+**Fix:** switch to bf16.
+"""
+CHINESE = (
+    "# KTO\n\n现象：训练 400 步之后 OOM。\n\n原因：每一步都保存了 logits。\n\n解决:callback 只保存标量，不再上涨。\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "symptom", "resolution"),
+    [
+        (
+            LABELLED,
+            ["NaN in fp16", "What we saw: the loss is nan."],
+            [
+                "Root cause: the second moment of Adam underflows in half precision because nothing scales it, and the "
+                "update divides by zero.",
+                "**Fix:** switch to bf16.",
+            ],
+        ),
+        (
+            CHINESE,
+            ["KTO", "现象：训练 400 步之后 OOM。"],
+            ["原因：每一步都保存了 logits。", "解决:callback 只保存标量，不再上涨。"],
+        ),
+        (
+            "# A\n## Summary\nThe loss is nan in step 4.\n## Resolution\nSwitch to bfloat16.\n",
+            ["A", "The loss is nan in step 4."],
+            ["Switch to bfloat16."],
+        ),
+    ],
+)
+def test_a_write_up_is_quoted_by_its_labels_too(content: str, symptom: list[str], resolution: list[str]) -> None:
+    read = read_item("folder", Raw(origin="a.md", content=content, format="markdown"))
+    assert read is not None
+    assert [quote.text for quote in read.thread.symptom] == symptom
+    assert [quote.text for quote in read.thread.resolution] == resolution
+
+
 def embed(texts: Sequence[str]) -> np.ndarray:
     return np.tile(np.array([[1.0, 0.0]], np.float32), (len(texts), 1))
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from tests.every_case import every_case
+from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse import run_folder
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.run_folder import Entry, chosen, role_of, telling_ranks, training_program
 
 ROLES = (
@@ -154,11 +156,61 @@ def test_the_error_file_of_a_rank_holds_its_traceback(data: Any, text: str) -> N
     assert run_folder.callstack_of_rank(json.dumps(data)) == text
 
 
-def test_the_settings_of_a_tracker_keep_their_lines() -> None:
+@pytest.mark.parametrize("margin", ["  ", "    "])
+def test_the_settings_of_a_tracker_keep_their_lines(margin: str) -> None:
     written = (
-        "wandb_version: 1\n\nlr:\n  desc: null\n  value: 0.1\nlora:\n  value:\n    r: 8\n_wandb:\n  value:\n    x: 1\n"
-    )
-    assert run_folder.settings_of_tracker(written) == ("wandb_version: 1\n\n\n\nlr: 0.1\n\nlora:\n    r: 8\n\n\n\n")
+        "wandb_version: 1\n\nlr:\n  desc: null\n  value: 0.1\nlora:\n  value:\n    r: 8\ntargets:\n  value:\n  - q\n"
+        "_wandb:\n  value:\n    x: 1\n"
+    ).replace("\n  ", f"\n{margin}")
+    plain = f"\n\n\n\nlr: 0.1\n\nlora:\n{margin}  r: 8\n\ntargets:\n{margin}- q\n\n\n\n"
+    assert run_folder.settings_of_tracker(written) == plain
+    evidence = parse("", [Attachment(name="run-config.yaml", content=written)])
+    assert [(option.key, option.value, option.span.line) for option in evidence.run.options][:1] == [("lr", 0.1, 5)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "lr: 0.1\n",
+        "lora:\n  value: 1\n  r: 8\n",
+        "lr:\n  value: 1\nr: 8\n",
+        "lora:\n  r: 8\n",
+        "see:\n  value: 1\nand why?\n",
+        "  value: 1\n",
+    ],
+)
+def test_other_files_are_no_settings_of_a_tracker(text: str) -> None:
+    assert run_folder.settings_of_tracker(text) is text
+
+
+METADATA = json.dumps({"os": "Linux", "python": "3.10", "program": "/srv/train_dpo.py", "args": ["--bf16"]})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (METADATA, (".sh", "python /srv/train_dpo.py --bf16\n")),
+        ('{"message": {"message": "E", "extraInfo": {"py_callstack": "Traceback"}}}', (".log", "Traceback")),
+        ("lr:\n  value: 1\n", ("", "\nlr: 1\n")),
+        ('{"program": "train.py"}', ("", '{"program": "train.py"}')),
+        ("loss is nan", ("", "loss is nan")),
+    ],
+)
+def test_a_record_is_told_as_another_kind_of_file(text: str, told: tuple[str, str]) -> None:
+    assert run_folder.told(text) == told
+
+
+def test_what_a_tracker_recorded_belongs_to_the_run_of_the_command() -> None:
+    files = {
+        "r-train.sh": "accelerate launch train_dpo.py --learning_rate 1e-6",
+        "r-wandb-run-1-files-wandb-metadata.json": METADATA,
+        "r-wandb-run-1-files-config.yaml": "learning_rate:\n    value: 2.0e-6\nwarmup_ratio:\n    value: 0.5\n",
+    }
+    runs = parse("", [Attachment(name=name, content=text) for name, text in files.items()]).runs
+    assert len(runs) == 1
+    assert runs[0].settings["learning_rate"].value == 1e-6
+    assert "warmup_ratio" in [option.key for option in runs[0].options]
 
 
 def test_what_was_not_found_is_named() -> None:

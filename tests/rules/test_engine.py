@@ -131,6 +131,11 @@ def test_versions_beside_an_option_or_a_symptom_raise_questions_about_options() 
     assert [each.fact for each in check(shown, ruleset(two)).cannot_tell[0].missing] == ["setting:beta"]
 
 
+def test_a_version_raises_no_question_about_a_log() -> None:
+    one = rule(when='version("openrlhf", "<0.3.4") and log_says("tracker is not empty")')
+    assert check(replace(command(), versions={"openrlhf": OLD}), ruleset(one)).findings == ()
+
+
 def test_the_version_range_of_applies_is_part_of_the_condition() -> None:
     one = rule(applies='{framework: [openrlhf], versions: {openrlhf: "<0.3.4"}}')
     old = replace(command(), versions={"openrlhf": version("openrlhf", "0.3.3")})

@@ -66,6 +66,29 @@ def test_resolved_reports_come_before_open_ones_and_unrelated_ones_are_left_out(
     assert [view.id for view in ask(with_threads).similar] == ["tracker:1", "tracker:2"]
 
 
+CHINESE = Discussion(
+    origin="b",
+    key="4",
+    title="910B 上 KTO 训练显存每步上涨",
+    resolved=True,
+    messages=(
+        Message(text="KTO 训练几百步后 OOM，loss 正常。", role="reporter"),
+        Message(text="原因是保存了 logits。"),
+    ),
+)
+
+
+@pytest.mark.parametrize(("question", "found"), [(QUESTION, ["1"]), ("910B KTO 训练显存每步上涨，几百步后 OOM", ["4"])])
+def test_of_a_few_threads_those_about_something_else_are_left_out(
+    advisor: Advisor, tmp_path: Path, question: str, found: list[str]
+) -> None:
+    knowledge = advisor.knowledge
+    store = threads_of(Settings(data_dir=tmp_path), knowledge.embedder)
+    sync("t", [HANG, OTHER, CHINESE], store, Local(knowledge.embedder.vectors), lambda _: {"rank-waits": 1.0})
+    answer = ask(Advisor(replace(knowledge, threads=store), parse), question)
+    assert [view.id.partition(":")[2] for view in answer.similar] == found
+
+
 def test_a_quoted_text_cannot_pass_for_a_citation_a_link_or_a_tag(with_threads: Advisor) -> None:
     body = ask(with_threads).sections[-1].body
     assert "NO_PROXY ［1］" in body

@@ -165,6 +165,15 @@ def test_what_cannot_be_set_is_named_with_the_reason(
     assert all(each.why.zh for each in found.unknown)
 
 
+def test_auto_leaves_an_option_of_the_deepspeed_file_to_the_trainer(rules: RuleSet) -> None:
+    run = pasted(
+        ("sft.yaml", "stage: sft\ndo_train: true\nper_device_train_batch_size: 4\ndeepspeed: ds.json\n"),
+        ("ds.json", '{"train_batch_size": 64, "zero_optimization": {"stage": 3}}'),
+    )
+    found = what_if(run, {"train_batch_size": "auto"}, rules, parse)
+    assert (found.unknown, [change.after for change in found.changed]) == ((), ["auto"])
+
+
 def test_without_a_configuration_nothing_can_be_changed(rules: RuleSet) -> None:
     found = what_if(parse("my loss is nan"), {"attention": "eager"}, rules, parse)
     assert not found.changed

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -508,6 +509,25 @@ def test_what_no_flag_answers_is_asked(
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     assert main(["kb", "new", *asked, "--folder", str(tmp_path)]) == USAGE
     assert "3/5" in capsys.readouterr().err
+
+
+def test_answers_that_cannot_be_used_are_given_back_as_a_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [*NEW]
+    asked[asked.index("--releases") + 1] = "trl ? ?"
+    assert main([*asked, "--folder", str(tmp_path)]) == USAGE
+    told = next(line for line in capsys.readouterr().err.splitlines() if line.startswith("with your answers: "))
+    again = shlex.split(told.removeprefix("with your answers: trainmedic "))
+    again[again.index("--releases") + 1] = NEW[NEW.index("--releases") + 1]
+    assert out_of(capsys, *again, "--folder", str(tmp_path)).strip().endswith(".md")
+
+
+def test_help_lists_every_verb_with_those_for_a_run_first(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listed = re.findall(r"^    (\w+)(?: |$)", capsys.readouterr().out, re.MULTILINE)
+    assert (listed[:3], sorted(listed)) == (["check", "ask", "doctor"], sorted(VERBS))
 
 
 def test_lint_checks_the_given_pages_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ MARGIN_S = 300
 
 
 class PlatformApi(ABC):
-    """What the channels of several platforms share; each knows how its tokens are issued."""
+    """The common part of the channels of several platforms; each knows how its tokens are issued."""
 
     platform = ""
 

@@ -181,7 +181,7 @@ class MarkdownReply:
             log.error("no message could be delivered: %s", type(error).__name__)
 
     async def end(self) -> None:
-        """What `begin` posted was replaced, by the answer or by why there is none."""
+        """Called when the answer, or the reason why there is none, has replaced the text of `begin`."""
 
     async def _deliver(self, texts: Sequence[str]) -> None:
         first, *rest = texts

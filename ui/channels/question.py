@@ -16,7 +16,7 @@ _FENCED = regex(r"^(?P<ticks>`{3,})[^\n]*\n.*?(?:^(?P=ticks)[ \t]*$|\Z)", re.DOT
 
 
 def prose(text: str) -> str:
-    """What is written outside of code blocks."""
+    """The text outside of code blocks."""
     return _FENCED.sub("", text).strip()
 
 

@@ -22,7 +22,7 @@ def register_channel(app: FastAPI, context: AppContext) -> None:
 
 
 def make_shell(context: AppContext) -> Shell:
-    """What is in front of the pages. Importing it takes a tenth of a second."""
+    """The shell in front of the pages. Importing it takes a tenth of a second."""
     from trainmedic.ui.chat.app import Shell
 
     return Shell(context, load_pages)

@@ -35,7 +35,7 @@ Changes: TypeAlias = dict[Any, Any]
 
 
 class AnsweringPage:
-    """What the page does with a question. Its widgets are made by `DiagnosePage`."""
+    """The events of the page for a question. Its widgets are made by `DiagnosePage`."""
 
     _bot: gr.Chatbot
     _box: gr.MultimodalTextbox
@@ -224,7 +224,7 @@ def chatbot(session: Session) -> Any:
 
 
 def emptied(clear: bool) -> dict[str, None]:
-    """What empties the input, or leaves it as it is."""
+    """Update that empties the input, or leaves it as it is."""
     return {"value": None} if clear else {}
 
 

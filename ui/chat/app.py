@@ -70,7 +70,7 @@ POLICY = (
 )
 """No inline script, no other site. Gradio's own widgets need ``unsafe-eval``."""
 PRIVATE = (b"text/html", b"application/json")
-"""What may hold a text of someone's, as the framework's scripts and styles do not."""
+"""Kinds of content that may hold a text of someone's, as the framework's scripts and styles do not."""
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),

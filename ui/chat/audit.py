@@ -15,7 +15,7 @@ READ = "read an answer on the page"
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What was done, and the id of what it was done to; neither is a text of the reader's."""
+    """An action, and the id of what it was done to; neither is a text of the reader's."""
 
     action: str
     target: str = ""

@@ -38,7 +38,7 @@ STYLE = '<link rel="stylesheet" crossorigin href="./'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What a browser's tab and a link to the page say."""
+    """The words of a browser's tab and of a link to the page."""
 
     title: str
     description: str
@@ -144,7 +144,7 @@ def answer_title(answer: Answer, language: Language) -> str:
 
 
 def summary(answer: Answer) -> str:
-    """What an answer says of its cause, or what it found; empty if it found nothing."""
+    """The cause of an answer in short, or its findings; empty if it found nothing."""
     if answer.verdict in ("answered", "no_fault") and answer.causes:
         return first_sentences(answer.causes[0].cause)
     fired = [finding.message for finding in answer.findings if finding.status == "fired"]

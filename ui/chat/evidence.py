@@ -180,7 +180,7 @@ def steps(views: Sequence[StepView], language: Language) -> str:
 
 
 def chips(inputs: Sequence[WaitingFile], language: Language) -> str:
-    """What each waiting file was recognised as, with a button to remove it."""
+    """A chip for each waiting file: what it was recognised as, with a button to remove it."""
     return render("chips.html", language, inputs=inputs) if inputs else ""
 
 

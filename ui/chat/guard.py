@@ -36,7 +36,7 @@ READ = regex(
     r"|(?:/zh)?/(?:config|theme\.css|(?:assets|static)/.+)/?"
     r"|(?:/zh)?/gradio_api/(?:queue/data|heartbeat/[^/]+|upload_progress|startup-events|app_id|info|theme\.css)/?"
 )
-"""What they read. Every further route of Gradio would be one more thing to secure."""
+"""Routes that the pages read. Every further route of Gradio would be one more thing to secure."""
 UPLOAD = "upload"
 LONGEST_CALL = 8 * 1024 * 1024
 """Bytes of a call; a long paste is an upload."""

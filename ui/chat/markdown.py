@@ -24,7 +24,7 @@ from trainmedic.ui.present.verdict import shown_verdict
 INLINE = regex(r"([\\`*_\[\]<>&~|!$])|(:)(?=//)|(?<=www)(\.)|(@)|(?<=mailto)(:)|(?<=xmpp)(:)", re.IGNORECASE)
 """Punctuation that begins something within a line: behind a backslash it is text and nothing else (CommonMark 2.4)."""
 START = regex(r"^(\d{0,9})([#+=.)-])")
-"""What begins a heading, a list or a rule at the start of a line."""
+"""Signs that begin a heading, a list or a rule at the start of a line."""
 CODE = regex(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 LINK = regex(r"!?\[([^\[\]\n]*)\]\([^)\n]*\)")
 MARKER = regex(r"\[(\d{1,3})\]")
@@ -41,7 +41,7 @@ RAW = {
     "xmpp:": r"xmpp\:",
     "`": r"\`",
 }
-"""What would become HTML, an entity, a link or an image, and its escape."""
+"""Signs that would become HTML, an entity, a link or an image, and their escapes."""
 RAW_TEXT = regex("|".join(re.escape(text) for text in RAW), re.IGNORECASE)
 EXAMPLE = regex(r"\n+`{3,}diff\n.*?\n`{3,}[ ]*(?:\n+(\[\d+\])[ ]*)?(?=\n|$)", re.DOTALL)
 """A case's own example of the change, with the marker after it."""
@@ -192,7 +192,7 @@ def streamed(view: Answer, text: str, language: Language) -> str:
 
 
 def working(view: Answer, stages: Sequence[Stage], steps: Sequence[StepView], language: Language) -> str:
-    """What is under way while a model diagnoses: what was read, what it weighs and looks up, and what was proved."""
+    """A diagnosis under way by a model: what was read, what it weighs and looks up, and what was proved."""
     t = words(spoken(view, language))
     names = t["reasons_joiner"].join(item.name for item in view.receipt.inputs if item.name) or t["working_question"]
     fired = sum(finding.status == "fired" for finding in view.findings)

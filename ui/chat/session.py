@@ -21,7 +21,7 @@ from trainmedic.ui.present.stored import answer_from
 # Each update carries all messages to the browser, so a long conversation is not redrawn in full.
 TURNS_SHOWN = 12
 REASONS = ("wrong_cause", "fix_failed", "missed", "unclear")
-"""What may have been wrong with an answer that did not help."""
+"""Reasons why an answer did not help."""
 
 
 @dataclass(slots=True)
@@ -141,7 +141,7 @@ def under(
     *,
     feedback: bool,
 ) -> str:
-    """What is under an answer: its follow-ups, and with ``feedback`` whether it helped."""
+    """The part below an answer: its follow-ups, and with ``feedback`` whether it helped."""
     return evidence.render(
         "after.html",
         language,

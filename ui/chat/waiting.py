@@ -92,7 +92,7 @@ class WaitingFiles:
         self._recogniser = Recogniser(lambda: context.advisor.read)
 
     async def chips(self, paths: Sequence[str], session: Session, sender: Sender) -> str | None:
-        """What each was recognised as; None if a later event of this tab was answered meanwhile."""
+        """The chips of the waiting files; None if a later event of this tab was answered meanwhile."""
         session.chips_asked = number = session.chips_asked + 1
         files = await self._recognised(paths, sender)
         if session.chips_drawn > number:

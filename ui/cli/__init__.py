@@ -38,6 +38,17 @@ DISTRIBUTIONS = {
 """The distributions of modules that are named otherwise, or that another one brings."""
 
 
+_ORDER = (
+    *("check", "ask", "doctor", "audit", "diff", "effective", "explain", "search", "watch"),
+    *("kb", "ingest", "review", "index", "eval", "serve", "mcp", "slack", "skills", "llm", "admin", "config"),
+)
+"""The verbs as help lists them: a run, the knowledge, a service. Those of other packages follow."""
+
+
+def _rank(verb: str) -> tuple[int, str]:
+    return (_ORDER.index(verb) if verb in _ORDER else len(_ORDER), verb)
+
+
 def verbs() -> tuple[str, ...]:
     """Our own verbs; modules whose name starts with an underscore are not verbs."""
     names = (path.stem for path in Path(__file__).parent.iterdir())
@@ -69,7 +80,7 @@ def parser(names: Sequence[str]) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and exit")
     commands = top.add_subparsers(prog="trainmedic", dest="verb", metavar="VERB", required=True)
-    for verb in names:
+    for verb in sorted(names, key=_rank):
         try:
             add_verb(commands, verb, load(verb))
         except ModuleNotFoundError as error:

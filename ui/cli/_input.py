@@ -147,7 +147,7 @@ def sources() -> Sources:
 
 @cache
 def derived() -> Derived:
-    """What is derived from the releases at hand."""
+    """Tables derived from the releases at hand."""
     from trainmedic.kb.sources.derived import Derived
 
     return Derived(sources())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from datetime import date
 from pathlib import Path
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 QUESTIONS = {
     "seen": "1/5 What goes wrong, in one sentence, as a user sees it?",
-    "releases": "2/5 Which package, the first release with it, the first without? ? if unknown\n"
+    "releases": "2/5 Which package, the first release with it, the first without? ? for one of them if unknown\n"
     "      PACKAGE 0.11.0 0.12.0",
     "run": "3/5 The shortest command or config that shows it, with [[ ]] around what matters; then an empty line.\n"
     "      tune run full_finetune_single_device --config llama3/8B_full [[packed=True]]",
@@ -52,7 +53,11 @@ def run(options: argparse.Namespace) -> int:
     if options.kind == "mechanism":
         return _mechanism(options)
     answers = _answers(options)
-    page = page_of(answers, parse, date.today(), version("trainmedic"), options.id or "")
+    try:
+        page = page_of(answers, parse, date.today(), version("trainmedic"), options.id or "")
+    except InvalidRequest:
+        print(f"with your answers: {_again(answers)}", file=sys.stderr)
+        raise
     for known in _citing(answers.source):
         print(f"{known} cites {answers.source} already: one cause is one page", file=sys.stderr)
     folder = options.folder or (CAUSES / page.framework if CAUSES.is_dir() else Path())
@@ -84,6 +89,19 @@ def _answers(options: argparse.Namespace) -> Answers:
         helps=" ".join(helps.split()),
         source=said["source"],
     )
+
+
+def _again(answers: Answers) -> str:
+    """The command that gives these answers once more, to be corrected."""
+    releases = (answers.package, answers.introduced or "?", answers.fixed or "?")
+    said = {
+        "seen": answers.seen,
+        "releases": " ".join(releases),
+        "run": answers.run,
+        "why": f"{answers.why}\n{answers.helps}",
+        "source": answers.source,
+    }
+    return " ".join(("trainmedic kb new", *(f"--{name} {shlex.quote(text.strip())}" for name, text in said.items())))
 
 
 def _asked(name: str) -> str:

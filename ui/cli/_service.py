@@ -20,7 +20,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
 
 def open_journal(options: argparse.Namespace) -> Callable[[str, str], None]:
-    """What notes an action and the id of its target in the audit log, as done on the command line.
+    """A function that notes an action and the id of its target in the audit log, as done on the command line.
 
     Call it before the action, so that nothing is done that cannot be noted.
     """

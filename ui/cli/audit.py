@@ -52,7 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-on", choices=levels, default="crash", help="least harmful effect that makes the exit code 1"
     )
     parser.add_argument("--exit-zero", action="store_true", help="exit 0 even if there are defects")
-    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
+    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto", help="language of the output")
     parser.add_argument(
         "--kb", action="append", default=[], metavar="FOLDER", help="folder with your own lists of defects"
     )

@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     change.add_argument("--fix", action="store_true", help="apply the safe fixes in place")
     parser.add_argument("--fail-on", choices=LEVELS, default="error", help="lowest severity that makes the exit code 1")
     parser.add_argument("--exit-zero", action="store_true", help="exit 0 even if there are findings")
-    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
+    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto", help="language of the output")
     parser.add_argument("--kb", action="append", default=[], metavar="FOLDER", help="folder with your own pages")
 
 

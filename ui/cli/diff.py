@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--exit-zero", action="store_true", help="exit 0 even if a difference explains the failure")
-    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
+    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto", help="language of the output")
     parser.add_argument("--kb", action="append", default=[], metavar="FOLDER", help="folder with your own pages")
 
 

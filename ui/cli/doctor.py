@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--quick", action="store_true", help="only rules, known defects and messages: takes a second")
     parser.add_argument("--mode", choices=("auto", "deterministic", "investigate"), default="auto", help="as for ask")
-    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
+    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto", help="language of the output")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Every setting that decides a run, with its value and where that comes from; and what is silently ignored.
+"""Show every setting that decides a run, with its value and where that comes from; and what is silently ignored.
 
 All files given together belong to one run: a launch script, its YAML, a DeepSpeed JSON, a `pip list`.
 Exit code 0: a run was recognised; 2: usage error; 3: a file is missing, or nothing configures a run.
@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="files of one run; - reads standard input")
     parser.add_argument("--all", action="store_true", help="also list defaults that no rule mentions")
     parser.add_argument("--json", action="store_true", help="print JSON, always with all options")
-    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
+    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto", help="language of the output")
 
 
 def run(options: argparse.Namespace) -> int:

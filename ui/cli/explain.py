@@ -18,8 +18,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "message", nargs="+", metavar="MESSAGE|FILE", help="a message, or files; - reads standard input"
     )
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto", help="language of the output")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="for web pages: also follow redirects from public pages into your network",
     )
     parser.add_argument("--full", action="store_true", help="read everything again, not only what changed")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -66,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
     store = loading.threads_of(settings, knowledge.embedder)
     key = source_name(name, location)
     since = "" if options.full else store.checkpoint(key)
+    folder: Path = options.out or drafts_folder(settings)
 
     def progress(count: int) -> None:
         if count % PROGRESS == 0:
@@ -78,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         Local(knowledge.embedder.vectors),
         lambda vector: mechanisms_near(vector, knowledge),
         pipeline.Drafting(
-            folder=options.out or drafts_folder(settings),
+            folder=folder,
             related=_related(advisor),
             cases=knowledge.cases.published,
             trackers=options.drafts,
@@ -86,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         progress,
         complete=not since,
     )
-    _write(outcome.threads, outcome.drafts, as_json=options.json)
+    _write(outcome.threads, outcome.drafts, folder, as_json=options.json)
     threads = outcome.threads
     return 3 if threads.failures and not (threads.added or threads.changed or threads.unchanged) else 0
 
@@ -120,7 +121,7 @@ def _lines(draft: Draft) -> Iterator[str]:
         yield f"    {mark.reason(draft.language)}"
 
 
-def _write(threads: SyncSummary, drafts: Summary, *, as_json: bool) -> None:
+def _write(threads: SyncSummary, drafts: Summary, folder: Path, *, as_json: bool) -> None:
     from trainmedic.kb.serialization import to_json
 
     if as_json:
@@ -140,14 +141,16 @@ def _write(threads: SyncSummary, drafts: Summary, *, as_json: bool) -> None:
         print(f"{failure.origin}: {failure.reason}", file=sys.stderr)
     counts = f"{threads.added} new, {threads.changed} changed, {threads.unchanged} unchanged, {threads.removed} gone"
     print(f"threads: {counts}", file=sys.stderr)
-    print(
-        f"{len(drafts.written)} drafts, {len(drafts.updated)} updated, {drafts.removed} lines of boilerplate removed",
-        file=sys.stderr,
+    counts = (
+        f"{len(drafts.written)} new, {len(drafts.updated)} updated; lines left out as boilerplate: {drafts.removed}"
     )
+    print(f"drafts: {counts}", file=sys.stderr)
+    if drafts.written or drafts.updated:
+        print(f"drafts are in {folder}; trainmedic review list shows them", file=sys.stderr)
 
 
 def source_name(kind: str, location: str) -> str:
-    """What the threads of a source are stored under: its kind and place, without the place's folders."""
+    """The name under which the threads of a source are stored: its kind and place, without the place's folders."""
     path = Path(location)
     whole = str(path.resolve()) if path.exists() else location
     digest = hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()[:6]

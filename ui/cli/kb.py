@@ -35,10 +35,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     listing = actions.add_parser("list", help="list cases, mechanisms and rules")
     kinds = ("cases", "rules", "mechanisms", "defects", "signals", "settings", "concepts")
     listing.add_argument("--kind", choices=kinds)
-    listing.add_argument("--language", choices=("en", "zh"), default="en")
+    listing.add_argument("--language", choices=("en", "zh"), default="en", help="language of the output")
     show = actions.add_parser("show", help="print one page")
-    show.add_argument("id")
-    show.add_argument("--language", choices=("en", "zh"), default="en")
+    show.add_argument("id", help="id of a case, mechanism, origin, rule or known defect")
+    show.add_argument("--language", choices=("en", "zh"), default="en", help="language of the output")
     _new.arguments(actions.add_parser("new", help="write a page from five answers"))
     _anchors.arguments(
         actions.add_parser("anchors", help="show which claims are anchored to source, and which are not")

@@ -6,7 +6,7 @@ edit     replace the draft's page by a file (- reads standard input)
 approve  say that the page is right; it must have no problem
 reject   say that it is not to be published, and why
 merge    add the draft's symptoms and sources to a page of yours
-publish  write the approved page to cases/ of your folder (the first of kb_paths), as one commit in a git checkout
+publish  write the approved page to causes/ of your folder (the first of kb_paths), as one commit in a git checkout
 
 A draft's id may be shortened to its last part. Nothing is pushed. The audit log has each change,
 and that it came from the command line.
@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     for name, text in ACTIONS.items():
         action = actions.add_parser(name, help=text)
         if name != "list":
-            action.add_argument("id", metavar="ID")
+            action.add_argument("id", metavar="ID", help="id of the draft, or its last part")
         if name == "edit":
             action.add_argument("file", metavar="FILE", help="the page; - for standard input")
         if name == "reject":
@@ -51,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument(
             "--drafts", type=Path, metavar="PATH", help="folder with the drafts (as given to ingest --out)"
         )
-        action.add_argument("--json", action="store_true")
+        action.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -13,8 +13,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", metavar="QUERY")
     parser.add_argument("--top-k", type=int, default=10, choices=range(1, 51), metavar="N")
     parser.add_argument("--framework", help="only cases of this framework")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto", help="language of the output")
 
 
 def run(options: argparse.Namespace) -> int:

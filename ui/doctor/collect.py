@@ -90,7 +90,7 @@ def of_job(target: Target, reading: Reading) -> Iterator[Found]:
 
 
 def of_folders(target: Target, reading: Reading) -> Iterator[Found]:
-    """What the run's folders hold of its newest run. A configuration counts if no command names another one."""
+    """Files of the newest run in the run's folders. A configuration counts if no command names another one."""
     named = target.process is not None
     for folder in (target.folder, *target.beside):
         choice = run_folder.chosen(reading.entries(folder))
@@ -235,6 +235,5 @@ _TOLD_AS_TEXT: dict[str, tuple[str, Callable[[Attachment], str]]] = {
     "arguments": (".py", _arguments),
     "rank_error": (".log", lambda file: run_folder.callstack_of_rank(_text(file))),
     "tracked_command": (".sh", lambda file: run_folder.command_of_tracker(_text(file))),
-    "tracked_config": ("", lambda file: run_folder.settings_of_tracker(_text(file))),
 }
 """What is not read as it is: the ending of the name under which its text is, and what makes that."""

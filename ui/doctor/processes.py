@@ -73,7 +73,7 @@ def process(pid: int) -> Process | None:
 
 
 def status(pid: int) -> list[str]:
-    """What the kernel says of a process after its name: the letter of its state, its parent; nothing if it is gone."""
+    """Fields of ``/proc/PID/stat`` after the name: the letter of the state, the parent; none if the process is gone."""
     try:
         text = (PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:

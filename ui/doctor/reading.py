@@ -24,7 +24,7 @@ _PIECE = 1024 * 1024
 
 @dataclass(slots=True, kw_only=True)
 class Reading:
-    """What may still be read, and what was not: ``links``, files that could not be opened, whatever came too late."""
+    """The rest of the budget, and what was not read: ``links``, files that were refused, whatever came too late."""
 
     until: float
     files: int = MOST_FILES

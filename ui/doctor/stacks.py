@@ -94,7 +94,7 @@ def _absent(ranks: Sequence[Rank]) -> Iterator[Rank]:
 def collect(
     ranks: Sequence[Rank], *, seconds: float = 30.0, samples: int = SAMPLES, between: float = BETWEEN
 ) -> Collected:
-    """What these ranks say, in at most about so many seconds."""
+    """The stacks of these ranks, in at most about so many seconds."""
     end = time.monotonic() + seconds
     texts: list[str] = []
     unread: dict[str, None] = {}

@@ -69,12 +69,12 @@ def _of_job(number: str) -> Target:
 
 
 def job_fields(told: str) -> Mapping[str, str]:
-    """What ``scontrol show job`` says of a job's files."""
+    """The files of a job by ``scontrol show job``."""
     return {found["name"]: found["value"] for found in _FIELD.finditer(told)}
 
 
 def said_by(command: Sequence[str]) -> str:
-    """What a program of the machine prints; empty if it is not there, fails or takes too long."""
+    """The output of a program of the machine; empty if it is not there, fails or takes too long."""
     program = shutil.which(command[0])
     if program is None:
         return ""

@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--replay", action="store_true", help="with --outside: answer what is asked back, as far as the thread does"
     )
     parser.add_argument("--misses", action="store_true", help="list the questions answered wrongly")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--fit", type=Path, metavar="FILE", help="with --outside: fit the ranking on it, write it to FILE"
     )

@@ -85,8 +85,8 @@ MOST: Mapping[str, float] = MappingProxyType({"message": 3.0})
 CEILINGS: Mapping[str, float] = MappingProxyType(
     {"family_clash": -1.5, "framework_unsaid": -0.7, "symptom_missed": -1.0}
 )
-"""What a case about another model family, about a framework of which nothing shows a sign, or with other symptoms than
-those asked about loses at least."""
+"""Upper bounds of the weights of another model family, a framework without any sign, and other symptoms than those
+asked about."""
 NONE_PRIOR: Mapping[str, float] = MappingProxyType(
     {"vague": 1.0, "reassurance": 0.5, "complaint": -0.5, "healthy": 0.8, "request": 1.0, "length": -0.5}
 )

@@ -48,7 +48,7 @@ class Guess(BaseModel):
 
 
 class AloneForm(BaseModel):
-    """What a model answers without trainmedic."""
+    """The answer of a model without trainmedic."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -83,7 +83,7 @@ class Alone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together:
-    """What the model made of one draft of the program: a judgement as one that decides, or an election."""
+    """One draft with the model's part in it: a judgement if it decides, or an election."""
 
     draft: Draft
     election: Election | None = None
@@ -157,7 +157,7 @@ class Measured:
         return f"first hypothesis: {counts}; checked edits {edited} of {len(configured)} with a configuration"
 
     def calibration(self) -> str:
-        """What `service.diagnosis.confidence` keeps of this model: how often it was right, and the better role."""
+        """The entry of `service.diagnosis.confidence` for this model: how often it was right, and the better role."""
         bins: dict[str, list[int]] = defaultdict(lambda: [0, 0])
         for result, each in zip(self.together, self.asked, strict=True):
             judgement = each.draft.judgement

@@ -178,7 +178,7 @@ def _occurs(part: str, text: str) -> bool:
 
 
 def passages(cause: Case) -> tuple[str, ...]:
-    """What a cause states, as passages that are judged one by one.
+    """The statements of a cause, as passages that are judged one by one.
 
     A mechanism states what is going on; of its origins only the first of an answer counts (`Scorer.states`).
     """

@@ -35,7 +35,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What the address asks for; an empty field asks for everything."""
+    """Query of the address; an empty field asks for everything."""
 
     kind: str = ""
     query: str = ""

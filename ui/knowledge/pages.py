@@ -153,7 +153,7 @@ def address(language: Language, chosen: Mapping[str, str], changes: Mapping[str,
 
 
 def heading(selection: Selection, t: Words) -> str:
-    """What a list shows, in a few words."""
+    """The heading of a list, in a few words."""
     package = evidence.framework_name(selection.package) if selection.package else ""
     kind = t[f"kb_{selection.kind}"] if selection.kind else ""
     return " · ".join(filter(None, (selection.query, package, kind))) or str(t["kb_title"])

@@ -251,8 +251,8 @@ releases that have them, workarounds, and the versions to change to. Nothing sto
         ],
         language: TextLanguage = "en",
     ) -> DiffView:
-        """What differs between a run that works and one that fails (configs, effective settings, package versions, \
-curves), and what each difference does; those that explain the failure come first. Nothing stored."""
+        """Compare a run that works with one that fails (configs, effective settings, package versions, curves): what \
+differs, and what each difference does; those that explain the failure come first. Nothing stored."""
         files = await self._files([*good, *bad])
         works, fails = files[: len(good)], files[len(good) :]
         if not works or not fails:
@@ -268,7 +268,7 @@ curves), and what each difference does; those that explain the failure come firs
         attachments: Files = None,
         language: TextLanguage = "en",
     ) -> MessagesView:
-        """What an error message or warning of a training framework says: which code prints it, under which condition \
+        """Explain an error message or warning of a training framework: which code prints it, under which condition \
 and with which of the run's values, which releases have it, and what to change if that is known. No diagnosis."""
         files = await self._files(attachments, message)
         if not message.strip() and not files:

@@ -113,7 +113,7 @@ class RulePage(BaseModel):
 
 
 def result_of(tool: str) -> type[BaseModel]:
-    """What the tool returns, as `RESULTS` has it."""
+    """The result type of the tool, as `RESULTS` has it."""
     return _part(*RESULTS[tool], {})
 
 

@@ -54,7 +54,7 @@ class SourcePlace(BaseModel):
 
 
 class SourcePage(BaseModel):
-    """What a release's source says, and where."""
+    """A passage of a release's source, and where it stands."""
 
     text: str = Field(description="each part with package, version, file and line")
     places: list[SourcePlace]

@@ -214,7 +214,7 @@ def make_openai_router(answerer: Answerer, executor: Executor) -> APIRouter:
 
 
 def unread_parts(messages: Sequence[Message]) -> str:
-    """What the user sent that is not read, such as ``image_url (2), input_audio (1)``."""
+    """The parts that the user sent and that are not read, such as ``image_url (2), input_audio (1)``."""
     parts = [
         part
         for message in messages

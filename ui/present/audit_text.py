@@ -107,7 +107,7 @@ def _ids(ids: Sequence[str]) -> str:
 
 
 def comparison(view: ComparisonView, defects: Iterable[DefectView], language: str, *, colour: bool) -> Iterator[str]:
-    """What differs from the environment that works: packages, defects that it does not have, options."""
+    """The differences from the environment that works: packages, defects that it does not have, options."""
     if not view.packages:
         yield messages("audit.same", language)
         return

@@ -60,7 +60,7 @@ class Extras:
 
 
 def render_answer(answer: Answer, extras: Extras = Extras()) -> tuple[Reply, ...]:
-    """What leads, with small print and buttons, in the first message; the details in further ones of the thread."""
+    """The answer with small print and buttons in the first message; the details in further ones of the thread."""
     body = f"{verdict_line(answer)}\n\n{text_of(answer, short=True)}"
     blocks = [markdown(piece) for piece in split_markdown(inert(body), BODY)]
     return (*packed([*blocks, *footer(answer, extras)], fallback(body)), *further(answer, extras))
@@ -89,7 +89,7 @@ def further(answer: Answer, extras: Extras) -> tuple[Reply, ...]:
 
 
 def also_considered(answer: Answer) -> list[Block]:
-    """What was considered besides the answer's causes, and what was ruled out, in one section."""
+    """The causes considered besides the answer's, and those ruled out, in one section."""
     language = answer.language
     listed = {cause.case_id for cause in answer.causes}
     listed |= {cause.mechanism.id for cause in answer.causes if cause.mechanism is not None}

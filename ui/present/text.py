@@ -96,7 +96,7 @@ def explanation(view: MessageView, language: str) -> str:
 
 
 def differential(view: DifferentialView, language: str) -> str:
-    """What was considered as an indented tree, with what speaks for (✓) and against (✗) each, and where."""
+    """The causes considered as an indented tree, with what speaks for (✓) and against (✗) each, and where."""
     lines = [line for node in view.nodes for line in branch(node, language)]
     lines.append(f"{view.other:>4.0%} {messages('other', language)}")
     if view.excluded:

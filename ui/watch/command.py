@@ -55,7 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--server", metavar="URL", help="ask this service instead of the installed knowledge")
     parser.add_argument("--key", metavar="KEY_FILE", help="file with the key of that service")
-    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
+    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto", help="language of the output")
 
 
 def run(options: argparse.Namespace) -> int:

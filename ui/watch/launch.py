@@ -21,7 +21,7 @@ from threading import Event, Thread
 from types import FrameType
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
-"""What reaches a run from outside: the terminal, a scheduler, a supervisor."""
+"""Signals that reach a run from outside: the terminal, a scheduler, a supervisor."""
 OUTPUT = "trainmedic-watch-"
 """How the folder with a run's output begins. It lies where the run was started, and is removed at the end."""
 LOOK_S = 0.05

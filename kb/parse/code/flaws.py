@@ -34,7 +34,7 @@ _ABOUT_TRAINING = (
 def read(
     tree: ast.Module, text: str, place: Callable[[ast.expr | ast.stmt], Span], *, whole: bool
 ) -> Iterator[CodeFlaw]:
-    """What is wrong in a parsed text; ``place`` gives the user's span of a node."""
+    """The faults of a parsed text; ``place`` gives the user's span of a node."""
     if not any(word in text for word in _ABOUT_TRAINING):
         return
     try:

@@ -52,7 +52,7 @@ class Event:
 
     @property
     def receiver(self) -> ast.expr | None:
-        """What the method is called on."""
+        """The object that the method is called on."""
         func = self.node.func if isinstance(self.node, ast.Call) else None
         return func.value if isinstance(func, ast.Attribute) else None
 
@@ -323,7 +323,7 @@ def is_backward(event: Event) -> bool:
 
 
 def loss_of(event: Event) -> ast.expr | None:
-    """What a backward pass starts from, without the scaling around it."""
+    """The expression from which a backward pass starts, without the scaling around it."""
     assert isinstance(event.node, ast.Call)
     loss = event.node.args[0] if event.node.args else event.receiver
     if isinstance(loss, ast.Call) and last_part(loss.func) in ("scale", "scale_loss") and loss.args:

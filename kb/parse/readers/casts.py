@@ -52,7 +52,7 @@ class Cast:
 
 
 class Script(Protocol):
-    """What a reader knows of its text: where an expression stands in it, and what it is worth."""
+    """A reader's view of its text: where an expression stands in it, and what it is worth."""
 
     text: str
 

@@ -23,7 +23,7 @@ ASIDE = regex(
     r"|classifier|sentiment|eval|old|vae|unet)(?:_|\d|$)",
     re.IGNORECASE,
 )
-"""What a variable is called that holds another model than the trained one."""
+"""Names of variables that hold another model than the trained one."""
 _REWARD = regex(r"Reward(?:Trainer|Config)|PRM(?:Trainer|Config)|SEQ_CLS|TOKEN_CLS|(?<![A-Za-z])Trainer")
 _WRAPPERS = ("initialize", "prepare")
 _DEEPEST = 60  # calls around a load; a variable counts as several

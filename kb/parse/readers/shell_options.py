@@ -27,7 +27,7 @@ _QUOTES = "'\"“”‘’"
 
 @dataclass(slots=True)
 class Arguments:
-    """What the words of a command hold.
+    """The options, values and further words of a command.
 
     ``unknown``: variables without a value in the text; each may stand for any number of flags. ``dash``: the first flag
     that is written with a typographic dash.

@@ -65,7 +65,7 @@ def read(piece: Piece) -> Reading:
 
 
 def scalar(text: str) -> Scalar:
-    """What PyYAML makes of an unquoted scalar."""
+    """The value that PyYAML gives an unquoted scalar."""
     for tag, pattern in (*_RESOLVERS.get(text[:1], ()), *_RESOLVERS.get("*", ())):
         if pattern.match(text):
             return _tagged(tag, text)

@@ -128,7 +128,7 @@ class _Mention(NamedTuple):
 
 
 def read(piece: Piece) -> tuple[Stated, ...]:
-    """What the sentences state to be in effect: for each setting one value, or none if they disagree."""
+    """The settings that the sentences state to be in effect: for each one value, or none if they disagree."""
     stated: dict[str, list[Stated]] = {}
     for one in _stated(piece):
         stated.setdefault(one.name, []).append(one)

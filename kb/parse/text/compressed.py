@@ -30,7 +30,7 @@ _FIRST = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expanded:
-    """What was compressed, and how many lines of it were left out. ``complete``: its end was reached and nothing was
+    """The unpacked text, and how many lines of it were left out. ``complete``: its end was reached and nothing was
     damaged."""
 
     kind: str

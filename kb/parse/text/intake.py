@@ -9,6 +9,7 @@ from trainmedic.kb.lazy import regex
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Source
+from trainmedic.kb.parse.run_folder import told
 from trainmedic.kb.parse.source import Limits, Piece
 from trainmedic.kb.parse.text import compressed, pictures
 from trainmedic.kb.parse.text.condense import condense, spread
@@ -145,7 +146,12 @@ def load(
         problems.append(Problem(code="truncated", message=message))
     elif left_out:
         notes.append(f"all {lines} lines were read; {left_out} that are like others were left out")
-    masked = mask(_clean(text))
+    text = _clean(text)
+    ending, record = told(text)
+    if record is not text:
+        name, text = name and name + ending, record
+        notes.append("a record of the run: what it tells")
+    masked = mask(text)
     piece = Piece(source=name, text=masked.text, line=numbers[0] if numbers else 1, numbers=numbers)
     whole = spread(piece.text.split("\n"), numbers, "\n") if numbers else piece.text
     source = Source(name=name, text=whole, byte_count=size, truncated=cut)

@@ -164,6 +164,6 @@ def holds_sentence(text: str) -> bool:
 
 
 LABEL = regex(r"(?=[\w.\- ]{0,24}[\u4e00-\u9fff])[\w.\-][\w.\- ]{0,40}[:：]")
-"""What a user says of the next lines, in Chinese ("运行脚本：", "swift版本：2.6.1"): programs do not log so."""
+"""A user's heading for the next lines, in Chinese ("运行脚本：", "swift版本：2.6.1"): programs do not log so."""
 REACH = 2000
 ENVIRONMENT = regex(r"[ \t]*+(?:[A-Za-z_]\w*+=\S*[ \t]++)*[A-Za-z_]\w*+=\S*[ \t]*+\\")

@@ -15,7 +15,7 @@ from typing import Any
 from trainmedic.kb.lazy import regex
 
 MARK = " (OCR)"
-"""What the name of a source ends with that was read from a picture."""
+"""The ending of the name of a source that was read from a picture."""
 MOST_BYTES = 24 * 1024 * 1024
 MOST_PIXELS = 16_000_000
 LONGEST_SIDE = 1600
@@ -23,7 +23,7 @@ LONGEST_SIDE = 1600
 MOST_WRITING = 5000
 """Writing that is read at once, in heights of its line: a thousand take a core about a second."""
 FINDING = 500
-"""What it takes to find the lines of one picture."""
+"""The cost of finding the lines of one picture."""
 LEAST_SURE = 0.5
 INK = 40
 """Shades of grey that ink differs from its line's paper."""

@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=("unresolved", "delete"))
     parser.add_argument("id", nargs="?", help="id of the conversation to delete")
     parser.add_argument("--top", type=int, default=20, metavar="N", help="number to list (20)")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -23,17 +23,17 @@ UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     new = actions.add_parser("new", help="create a key")
-    new.add_argument("name")
+    new.add_argument("name", help="person or program that uses the key")
     new.add_argument("--scope", choices=("read", "ask", "admin"), default="ask")
     new.add_argument("--limit", default="", metavar="N/PERIOD", help="rate limit of this key, such as 600/minute")
     new.add_argument("--expires", type=period, metavar="PERIOD", help="validity, such as 90d (default: no expiry)")
-    actions.add_parser("list", help="list all keys").add_argument("--json", action="store_true")
+    actions.add_parser("list", help="list all keys").add_argument("--json", action="store_true", help="print JSON")
     rotate = actions.add_parser("rotate", help="issue a new secret for a key")
-    rotate.add_argument("id")
+    rotate.add_argument("id", help="id of the key, from list")
     rotate.add_argument(
         "--grace", type=period, default="24h", metavar="PERIOD", help="how long the old secret keeps working (24h)"
     )
-    actions.add_parser("revoke", help="revoke a key").add_argument("id")
+    actions.add_parser("revoke", help="revoke a key").add_argument("id", help="id of the key")
 
 
 def run(options: argparse.Namespace) -> int:
