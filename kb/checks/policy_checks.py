@@ -197,14 +197,17 @@ def groups_without_variance(facts: Facts, rows: list[Row]) -> Outcome | None:
 
 @each_log
 def completions_at_the_cap(facts: Facts, rows: list[Row]) -> Outcome | None:
-    """Fires if 90 % are cut, or the mean length is the configured limit, in four rows of five."""
+    """Fires if 90 % are cut, or the mean length is the configured limit, in four rows of five; or half in every row."""
     limit = configured(facts, "max_completion_length")
     cut = points(rows, "clipped_ratio")
-    lengths = points(rows, "completion_length") or points(rows, "response_length/mean")
+    lengths = points(rows, "completion_length")
     if cut and facts.option("mask_truncated_completions").value is True:
         return None  # TRL's own rule names the option
     series, bound = (cut, 0.9) if cut else (lengths if limit is not None else [], 0.99 * (limit or 0))
     capped = [point for point in series if point.value >= bound]
+    nearly_all = len(capped) >= 0.8 * len(series)
+    if cut and not nearly_all and all(point.value >= 0.5 for point in cut):
+        capped = cut
     if len(series) < 3 or len(capped) < 0.8 * len(series):
         return None
     return fires(
@@ -212,6 +215,8 @@ def completions_at_the_cap(facts: Facts, rows: list[Row]) -> Outcome | None:
         capped[-1].span,
         count=len(capped),
         all=len(series),
+        share_en="nine of ten" if nearly_all else "half of all",
+        share_zh="九成" if nearly_all else "一半",
         level=median(values(lengths)) if lengths else math.nan,
         limit_en=f", configured {limit:g}" if limit is not None else "",
         limit_zh=f"，设定 {limit:g}" if limit is not None else "",

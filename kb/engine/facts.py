@@ -88,6 +88,8 @@ class Facts:
     def name(self, name: str) -> Fact:
         """A canonical setting (catalogue defaults count), a recognised word, or a batch number."""
         setting = self.run.settings.get(name)
+        if name in RECOGNISED and setting is not None and unresolved(setting.value) and getattr(self.run, name):
+            return self._recognised(name)
         if setting is not None:
             spans = _places(setting.place) or self._anchor()
             seen = f"{name} = {show(setting.value)}" + (f" ({setting.source})" if setting.option is None else "")
@@ -396,6 +398,13 @@ class Facts:
             return Fact(value=False, seen=f"no code with {flaw}")
         return Fact(value=True, spans=spans, seen=f"the code has {flaw}", user_provided=True)
 
+    def calls(self, *names: str) -> Fact:
+        """Whether pasted code calls a function of one of these names (its last part). Never unknown."""
+        called = next((call for call in self.evidence.calls if call.name.rpartition(".")[2] in names), None)
+        if called is None:
+            return Fact(value=False, seen=f"no call of {' or '.join(names)}")
+        return Fact(value=True, spans=(called.span,), seen=f"{called.name} is called", user_provided=True)
+
     @property
     def dumps(self) -> Dumps:
         """Stacks and collectives of all ranks of a run that hangs."""
@@ -506,7 +515,7 @@ FACTS: Mapping[str, Callable[..., Fact]] = {
     for name in (
         *("name", "written", "default_used", "option", "has_option", "option_has_value", "option_origin"),
         *("version", "version_of", "pinned", "signal", "seen", "stated", "onset", "said", "traceback", "log_says"),
-        *("in_traceback", "code", "hang", "card_below", "card_name"),
+        *("in_traceback", "code", "calls", "hang", "card_below", "card_name"),
         *("metric", "metric_first", "metric_max", "metric_min", "metric_abs_max", "has_metric", "all_finite"),
         *("oom_in", "oom_size", "oom_frame"),
     )

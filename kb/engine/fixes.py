@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from trainmedic.kb.engine.edits import Document, insert, remove, rename, replace_option, replace_value, resolve
+from trainmedic.kb.engine.expressions import Expression
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.rule import FixSpec
-from trainmedic.kb.engine.values import show, truth
+from trainmedic.kb.engine.values import is_number, show, truth
 from trainmedic.kb.frameworks.canonical import Spelling, keys_of, name_of, spelling
 from trainmedic.kb.frameworks.catalogue import infer_versions, versions
 from trainmedic.kb.frameworks.entries import is_class
@@ -34,7 +35,12 @@ def fixes(specs: Iterable[FixSpec], facts: Facts, values: Mapping[str, str] | No
         for name in spec.unset:
             plan.unset(name)
         for name, value in spec.set.items():
-            plan.set(name, value)
+            if not isinstance(value, Expression):
+                plan.set(name, value)
+            elif is_number(number := value.evaluate(facts)):
+                plan.set(name, number)
+            else:
+                plan.refuse(name)
         for option, name in spec.rename:
             plan.rename(option, name)
         edits = plan.edits() if spec.safety is not Safety.DISPLAY else ()
@@ -124,6 +130,11 @@ class _Plan:
         drops += [option] if option is not None else []  # leaving it out says the value
         self.removed += [_as_written(dropped) for dropped in drops] or [f"{name}: {show(value)}"]
         self._take(drops)
+
+    def refuse(self, name: str) -> None:
+        """A value that cannot be worked out."""
+        self.written.append(name)
+        self.possible = False
 
     def rename(self, option: Option, name: str) -> None:
         """Give an option another name and leave its value."""

@@ -106,6 +106,7 @@ FACT_CALLS: Mapping[str, FactCall] = {
     "in_traceback": FactCall(2, 16, (_word,)),
     "log_says": FactCall(1, 16, (_line,)),
     "code": FactCall(1, 1, (_flaw,)),
+    "calls": FactCall(1, 8, (_word,)),
     **dict.fromkeys(("oom_in", "oom_size", "oom_frame"), FactCall(1, 8, (_place,))),
     "hang": FactCall(1, 8, (_hang,)),
     "card_below": FactCall(1, 1, (_number,), numbers=True),

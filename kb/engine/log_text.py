@@ -135,7 +135,7 @@ def _in_source(
         end = len(text) if end < 0 else end
         number = text.count("\n", 0, start) + 1
         kind = _kind(evidence, source.name, number)
-        if _is_code(kind, source.name) or (kind == "prose" and LOG_LINE.within(text[start:end])):
+        if in_code(evidence, source.name, number) or (kind == "prose" and LOG_LINE.within(text[start:end])):
             continue
         match = pattern.search(text, start, end) if pattern is not None else None
         if pattern is not None and match is None:
@@ -151,7 +151,9 @@ def _in_source(
         )
 
 
-def _is_code(kind: str, name: str | None) -> bool:
+def in_code(evidence: Evidence, name: str | None, line: int) -> bool:
+    """Whether a line is of a script, a command or a configuration, which may hold the sentence that it prints."""
+    kind = _kind(evidence, name, line)
     return kind in _CODE or (kind in _PAIRS and name is not None and name.lower().endswith(_FILES))
 
 

@@ -21,13 +21,14 @@ Check: TypeAlias = Callable[[Facts], Outcome]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixSpec:
-    """A fix as the page says it; `kb.engine.fixes` turns it into edits. ``set`` and ``unset`` may stand together.
+    """A fix as the page says it; `kb.engine.fixes` turns it into edits. ``set`` and ``unset`` may stand together; what
+    an expression gives is set where it is a number.
 
     ``alternative``: to be made instead of those before it, not after them. ``repairs`` as in `kb.model.report.Fix`.
     """
 
     safety: Safety
-    set: Mapping[str, Scalar] = field(default_factory=lambda: MappingProxyType({}))
+    set: Mapping[str, Scalar | Expression] = field(default_factory=lambda: MappingProxyType({}))
     unset: tuple[str, ...] = ()
     rename: tuple[tuple[Option, str], ...] = ()
     upgrade: str | None = None

@@ -6,17 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from trainmedic.kb.engine.log_text import in_code
 from trainmedic.kb.error_messages.advice import Advice, AdviceBook, load_advice
 from trainmedic.kb.error_messages.index import MOST_LINES, MessageIndex, Occurrence, load_index, read_index
 from trainmedic.kb.error_messages.packages import names, package
 from trainmedic.kb.error_messages.tables import LOGGED, Entry, Place
 from trainmedic.kb.error_messages.template import skeleton
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence, Traceback
 from trainmedic.kb.model.place import Source, Span
 from trainmedic.kb.model.run import RunConfig
 from trainmedic.kb.parse.logs.tracebacks import process_prefix
 
 MOST_MATCHES = 8
+_HARDWARE = frozenset({"tpu", "xla", "hpu", "gaudi", "neuron", "npu", "mlu", "musa", "xpu"})
+_WORDS = regex(r"[a-z]+")
 _NAME_CHARACTERS = frozenset("_.")
 
 
@@ -71,8 +75,10 @@ def explain(
         for each in indexes
         for found, lines in _occurrences(text, each)
     ]
+    occurrences = [(found, span) for found, span in occurrences if not in_code(evidence, span.attachment, span.line)]
     occurrences.sort(key=lambda pair: pair[1].order)
     matches = [_match(group, evidence, advice or load_advice()) for group in _groups(occurrences)]
+    matches = [match for match in matches if not _of_other_hardware(match, evidence)]
     matches += _by_line(releases, matches, evidence)
     unique: dict[tuple[str, str], MessageMatch] = {}
     for match in matches:
@@ -167,6 +173,18 @@ def _match(group: Sequence[tuple[Occurrence, Span]], evidence: Evidence, advice:
         is_whole=best.is_whole,
         values=best.values,
     )
+
+
+def _of_other_hardware(match: MessageMatch, evidence: Evidence) -> bool:
+    """Whether a notice is known from code for hardware that nothing speaks of, and of another release.
+
+    The place is that of the last release with the message; here it was printed elsewhere, under another condition.
+    """
+    if match.entry.kind not in LOGGED or match.version in (None, match.entry.last):
+        return False
+    parts = (set(_WORDS.findall(place.file.lower())) & _HARDWARE for place in match.entry.places)
+    named = set().union(*(_WORDS.findall(source.text.lower()) for source in evidence.sources))
+    return all(found and not found & named for found in parts)
 
 
 def _by_line(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.entries import class_entry
 from trainmedic.kb.frameworks.mentions import GEMMA2, Line, span_in, where
+from trainmedic.kb.frameworks.profiles import BASE
 from trainmedic.kb.frameworks.settings import index
 from trainmedic.kb.lazy import regex
-from trainmedic.kb.model.run import Option, Recognised, Unresolved, Value
+from trainmedic.kb.model.run import Option, Origin, Recognised, Unresolved, Value
 
 _MODELS = load_table("frameworks/data/models.toml")
 _FAMILIES = tuple(
@@ -19,16 +21,21 @@ _FAMILIES = tuple(
     for name, pattern in _MODELS["families"]
 )
 _FAMILY_OF_TYPE = {model_type: family for family, types in _MODELS["types"].items() for model_type in types}
+_ATTRIBUTE = regex(r"[A-Za-z_]\w*\.([A-Za-z_]\w*)")
 _SIZE = regex(r"[\w.\-/]*?[- ]?(?<![0-9.])[0-9]{1,4}(?:\.[0-9]{1,2})?[bB](?![A-Za-z0-9])[\w.\-]*", re.ASCII)
 
 
 def named_model(framework: str | None, options: Sequence[Option]) -> Recognised | None:
     """The model by name or path; a path with an unresolved variable counts for its last part (``$DIR/Qwen2-7B``)."""
-    columns = [framework] if framework else ["trl", "openrlhf", "axolotl", "ms-swift"]
+    columns = [framework] if framework not in (None, BASE) else ["trl", "openrlhf", "axolotl", "ms-swift"]
     tokenizers = [option for option in options if _names_tokenizer(option)]
     best: tuple[int, str, Option] | None = None
+    flags = {option.key.replace("-", "_"): option for option in options if option.origin is Origin.FLAG}
     for option in options:
         name, rank = _written_name(option.value), 9
+        if not name and isinstance(option.value, Unresolved) and (given := _argument(option.value, flags)):
+            name = _written_name(given.value)
+            option = replace(option, span=given.span, value_span=given.value_span)
         if not name:
             continue
         if option.scope == "from_pretrained" and option.key in ("pretrained_model_name_or_path", "0", "model_name"):
@@ -58,6 +65,12 @@ def mentioned_model(prose: Sequence[Line]) -> Recognised | None:
             span = span_in(line, size.start(), size.start() + len(size[0].rstrip(".-")))
             return Recognised(value=span.text, reason=where(line), span=span)
     return None
+
+
+def _argument(value: Unresolved, flags: Mapping[str, Option]) -> Option | None:
+    """The flag that a script's ``args.model`` holds, if the command gives it."""
+    attribute = _ATTRIBUTE.fullmatch(value.raw)
+    return flags.get(attribute[1]) if attribute is not None else None
 
 
 def _written_name(value: Value) -> str:

@@ -320,11 +320,19 @@ def _knows(name: str, written: str, underscored: str) -> bool:
 
 
 def _by_score(options: Sequence[Option]) -> Recognised | None:
+    """The framework that knows most, and at least half, of what HF's trainer does not: own scripts have own words."""
     if not options:
         return None
     scores = sorted(((score, name) for name, score in _scores(options).items()), reverse=True)
     (best, name), (second, _) = scores[0], scores[1]
     if best < 1.0 or best < 1.5 * second:
         return None
-    known = next(option for option in options if _knows(name, option.key, option.key.replace("-", "_")))
-    return Recognised(value=name, reason=f"the options are those of {name}", span=known.span)
+    known = [option for option in options if _knows(name, option.key, option.key.replace("-", "_"))]
+    if 2 * len(_own(known)) < len(_own(options)):
+        return None
+    return Recognised(value=name, reason=f"the options are those of {name}", span=known[0].span)
+
+
+def _own(options: Sequence[Option]) -> list[Option]:
+    hf = table(BASE)
+    return [option for option in options if hf is None or option.key.replace("-", "_") not in hf.names]

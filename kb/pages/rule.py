@@ -19,6 +19,7 @@ from trainmedic.kb.engine.vocabulary import Vocabulary, vocabulary
 from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.model.page import Page
 from trainmedic.kb.model.report import Reference, Safety, Severity
+from trainmedic.kb.model.run import Scalar
 from trainmedic.kb.pages.case import CAUSES, is_cause, page_fields
 from trainmedic.kb.pages.condition import condition, signal_kinds, template
 from trainmedic.kb.pages.page import (
@@ -204,11 +205,13 @@ def _joined_condition(when: Field, versions: Mapping[str, str], words: Vocabular
 def _fix(entry: Field, words: Vocabulary, has_check: bool, severity: Severity) -> FixSpec:
     fields = entry.fields(("safety",), ("set", "unset", "upgrade", "text", "when", "alternative"))
     safety = Safety(fields["safety"].choice(tuple(Safety)))
-    changes = {}
+    changes: dict[str, Scalar | Expression] = {}
     for name, value in fields.mapping("set").items():
         if name not in words.settings:
             raise value.error(f"unknown setting {name!r}{suggestion(name, words.settings)}")
-        changes[name] = value.typed()
+        given = value.typed()
+        computed = isinstance(given, str) and given.startswith("{") and given.endswith("}")
+        changes[name] = condition(value, words, str(given)[1:-1]) if computed else given
     unset: tuple[str, ...] = ()
     if "unset" in fields:
         unset = fields.texts("unset") if fields["unset"].is_list else (fields.text("unset"),)

@@ -32,13 +32,16 @@ class Proposal:
 
 
 def proposal(case: Case, evidence: Evidence, rules: RuleSet, read: Read) -> Proposal | None:
-    """None where nothing of the case's diff fits the run, or where it brings up another finding."""
+    """None where nothing of the case's diff fits the run, or where a finding comes up or that of the case
+    stays."""
     changes = dict(_changes(case, evidence.run))
     if not changes:
         return None
     effects = what_if(evidence, changes, rules, read)
     whole = effects.patch and not effects.assumed and all(refused.why is ALREADY for refused in effects.unknown)
-    return Proposal(case=case.id, effects=effects) if whole and not effects.appears else None
+    own = {rule.id for rule in rules.rules if case.id in rule.cases}
+    failing = effects.appears or any(effect.rule_id in own for effect in effects.stays)
+    return Proposal(case=case.id, effects=effects) if whole and not failing else None
 
 
 def _changes(case: Case, run: RunConfig) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from trainmedic.kb.error_messages.index import MessageIndex, load_index
 from trainmedic.kb.error_messages.packages import package
 from trainmedic.kb.error_messages.tables import MessageTable
 from trainmedic.kb.error_messages.template import skeleton, split
+from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.page import PageError
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.sources.messages import collected, table
@@ -29,12 +30,12 @@ def check(args, world_size):
 SHARED = 'raise TypeError(f"Cannot place a layer of kind {kind} on the device.")'
 
 
-def index_of(**sources: dict[str, str]) -> MessageIndex:
+def index_of(file: str = "trainer.py", **sources: dict[str, str]) -> MessageIndex:
     """An index of packages, each with the source of one file by release."""
     texts = []
     for name, releases in sorted(sources.items()):
         about = package(name)
-        path = f"{about.code[0].removeprefix(about.above)}trainer.py"
+        path = f"{about.code[0].removeprefix(about.above)}{file}"
         trees = [tree_of(name, version, "wheel", {path: text.encode()}) for version, text in releases.items()]
         found = collected(trees, about)
         texts.append(table(about, *found))
@@ -291,3 +292,29 @@ def test_a_message_that_is_cut_off_anywhere_is_no_failure() -> None:
         line = message[:length]
         for text in (line, f"{line}\nanother line", f"{line} `another` word"):
             assert all(match.span.text in text for match in matches(text))
+
+
+def test_a_line_of_a_script_or_a_configuration_is_no_message() -> None:
+    raised = "ValueError: The batch size (6) must be a multiple of the world size (4)."
+    script = f'print("""\n{raised}\n""")\nmodel = AutoModel.from_pretrained(name)\n'
+    for name, text in (("train.py", script), ("train.yaml", f"note: >-\n  {raised}\nlr: 1.0\n")):
+        evidence = parse("", [Attachment(name=name, content=text)])
+        assert explain(evidence, index=INDEX, advice=NO_ADVICE) == ()
+    log = parse("", [Attachment(name="train.log", content=raised)])
+    assert explain(log, index=INDEX, advice=NO_ADVICE)
+
+
+@pytest.mark.parametrize(
+    ("notice", "version", "found"),
+    [("", "0.10.0", False), ("", "0.11.0", True), ("torch_xla 2.5 on TPU v4\n", "0.10.0", True)],
+)
+def test_a_notice_is_not_explained_by_code_for_other_hardware_of_a_later_release(
+    notice: str, version: str, found: bool
+) -> None:
+    text = 'logger.warning("The cache of this model is off while it is being trained.")'
+    releases = {release: text for release in ("0.9.0", "0.10.0", "0.11.0")}
+    index = index_of(trl=releases, file="integrations_tpu.py")
+    pasted = f"trl=={version}\n"
+    log = f"{notice}The cache of this model is off while it is being trained.\n"
+    evidence = parse("", [Attachment(name="pip.txt", content=pasted), Attachment(name="train.log", content=log)])
+    assert bool(explain(evidence, index=index, advice=NO_ADVICE)) is found

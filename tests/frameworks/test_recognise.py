@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.every_case import every_case
 from tests.frameworks.making import PLACE, command, option, stated
 from trainmedic.kb.frameworks.models import family_of_type, model_family
 from trainmedic.kb.frameworks.recognise import Recognition, recognise
+from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.run import Option, Origin, Region, Unresolved, Value
+from trainmedic.kb.parse.pipeline import parse
 
 
 def words(found: Recognition) -> tuple[str | None, str | None, str | None]:
@@ -397,3 +401,46 @@ def test_swift_beside_an_algorithm_is_the_framework(said: str) -> None:
 def test_a_backend_counts_only_if_no_framework_that_trains_with_it_is_named() -> None:
     assert words(recognise([], [], "NaN loss in Megatron-LM"))[0] == "megatron-core"
     assert words(recognise([], [], "Megatron-Core 0.13 as backend of verl"))[0] == "verl"
+
+
+@pytest.mark.parametrize(
+    ("command", "framework", "model"),
+    [
+        (
+            "torchrun run_summarization.py --model_name_or_path google/mt5-base --train_file a.json --summary_column s "
+            "--source_prefix p --max_target_length 96 --do_train --predict_with_generate "
+            "--learning_rate 1e-4 --num_train_epochs 3 --fp16 --output_dir out",
+            "transformers",
+            "google/mt5-base",
+        ),
+        (
+            "accelerate launch train_sft.py --model_path /m/Qwen2.5-7B --data_path d.jsonl --output_dir out "
+            "--max_len 4096 --bs 2 --accum 4 --epochs 2 --lr 1e-5 --attn flash_attention_2 --workers 4",
+            None,
+            None,
+        ),
+        (
+            "deepspeed --module openrlhf.cli.train_sft --max_len 4096 --dataset d --pretrain m/Qwen2.5-7B",
+            "openrlhf",
+            "m/Qwen2.5-7B",
+        ),
+    ],
+)
+def test_a_script_of_the_users_own_is_no_framework_for_a_few_words_in_common(
+    command: str, framework: str | None, model: str | None
+) -> None:
+    run = parse("", [Attachment(name="train.sh", content=command)]).run
+    assert (run.framework.value if run.framework else None) == framework
+    assert (run.model.value if run.model else None) == model
+
+
+def test_the_model_of_a_script_is_that_of_its_command() -> None:
+    script = "args = parser.parse_args()\nmodel = AutoModelForCausalLM.from_pretrained(args.model)\n"
+    files = [
+        Attachment(name="sft.py", content=script),
+        Attachment(name="train.sh", content="python sft.py --model mistralai/Mixtral-8x7B-v0.1 --output_dir out"),
+    ]
+    model = parse("", files).run.model
+    assert model is not None
+    assert model.value == "mistralai/Mixtral-8x7B-v0.1"
+    assert parse("", files[:1]).run.model is None

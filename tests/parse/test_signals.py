@@ -310,6 +310,21 @@ def test_a_few_overflows_are_how_a_loss_scale_is_found() -> None:
     assert found("OVERFLOW! Rank 0 Skipping step. Attempted loss scale: e+e, reducing to ..") == ()
 
 
+def test_a_loss_scale_that_settles_is_no_fault_and_excuses_what_the_skipped_steps_repeat() -> None:
+    skipped = "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: {}, reducing to {}\n"
+    still = log(loss=[2.4], grad_norm=[0.0], learning_rate=[0.0]) + "\n"
+    start = "".join(skipped.format(2**i, 2 ** (i - 1)) + still for i in range(32, 16, -1))
+    going_on = log(
+        loss=FALLING, grad_norm=[0.9 - i / 99 for i in range(12)], learning_rate=[1e-6 * i for i in range(12)]
+    )
+    assert kinds(start + going_on, said="grad_norm is 0, is this normal") == {"steps_skipped", "healthy_log"}
+    assert "loss_scale_collapse" in kinds(start)
+    assert "steps_skipped" not in kinds(start + going_on.replace("'loss': 0.7,", "'loss': nan,"))
+    assert "steps_skipped" not in kinds(start + still * 12)
+    again = going_on.replace("\n", "\n" + skipped.format(16384, 8192))
+    assert "loss_scale_collapse" in kinds(start + going_on + "\n" + again)
+
+
 def test_what_the_user_says_is_weaker_and_marked() -> None:
     (signal,) = found("", said="loss 变成 nan")
     assert signal.kind == "loss_nan"

@@ -186,3 +186,35 @@ def test_the_end_is_masked_by_what_equals_the_padding(test: str, masked: bool) -
 def test_an_evaluation_keeps_the_graph_only_where_gradients_are_on(scoring: str, kept: bool) -> None:
     code = f"optimizer = AdamW(model.parameters())\nmodel.train()\n{STEP}{scoring}"
     assert ("evaluated_with_graph" in flaws(code)) is kept
+
+
+OWN_LOSS = """
+class Own(Trainer):
+    def compute_loss(self, model, inputs, {arguments}):
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "body", "found"),
+    [
+        ("return_outputs=False, **kwargs", "return model(**inputs).loss", True),
+        ("num_items_in_batch=None", "return super().compute_loss(model, inputs)", True),
+        ("**kwargs", "return super().compute_loss(model, inputs, **kwargs)", False),
+        ("num_items_in_batch=None", "return total(model, inputs) / num_items_in_batch", False),
+        ("**kwargs", "return model(**inputs).loss / self.args.gradient_accumulation_steps", False),
+        ("return_outputs=False", "return model(**inputs).loss", False),
+    ],
+)
+def test_an_own_loss_that_is_given_the_count_must_use_it_or_divide(arguments: str, body: str, found: bool) -> None:
+    code = OWN_LOSS.format(arguments=arguments, body=body)
+    assert ("loss_without_token_count" in flaws(code)) is found
+    assert "loss_without_token_count" not in flaws(code + "\ntrainer.model_accepts_loss_kwargs = False\n")
+
+
+def test_a_model_is_loaded_after_the_arguments_whatever_the_order_of_the_text() -> None:
+    load = "def load():\n    return AutoModelForCausalLM.from_pretrained(name)\n"
+    args = "args = TrainingArguments(output_dir='out')\n"
+    assert "model_loaded_before_arguments" in flaws(load + "model = load()\n" + args)
+    assert "model_loaded_before_arguments" not in flaws(load + args + "model = load()\n")
+    assert "model_loaded_before_arguments" not in flaws("tok = AutoTokenizer.from_pretrained(name)\n" + args)

@@ -371,6 +371,13 @@ def test_a_fix_that_cannot_be_written_is_described(fix: str, says: str) -> None:
     assert (found.fixes[0].text.en, found.fixes[0].edits, found.fixes[0].patch) == (says, (), None)
 
 
+def test_a_value_is_worked_out_or_only_described() -> None:
+    found, _, _ = one_fix(SCRIPT, '{set: {micro_batch: "{micro_batch + 3}"}, safety: unsafe}', when="micro_batch == 1")
+    assert "+   --micro_train_batch_size 4" in (found.fixes[0].patch or "")
+    found, _, _ = one_fix(SCRIPT, '{set: {micro_batch: "{rpo_alpha + 3}"}, safety: unsafe}', when="micro_batch == 1")
+    assert found.fixes[0].edits == ()
+
+
 def test_a_fix_with_a_condition_is_offered_only_where_it_certainly_holds() -> None:
     found, _, _ = one_fix(SCRIPT, '{unset: vanilla_loss, safety: safe, when: "micro_batch == 2"}')
     assert found.fixes == ()

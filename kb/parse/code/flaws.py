@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 
 from trainmedic.kb.model.evidence import CodeFlaw
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.parse.code import losses, ranks, setup, steps
+from trainmedic.kb.parse.code import losses, ranks, setup, steps, trainers
 from trainmedic.kb.parse.code.program import Check, Program
 
 CHECKS: Mapping[str, Check] = {
     name: check
-    for module in (setup, steps, losses, ranks)
+    for module in (setup, steps, losses, ranks, trainers)
     for name, check in vars(module).items()
     if not name.startswith("_") and getattr(check, "__annotations__", {}).get("return") == "Flaws"
 }
@@ -27,6 +27,8 @@ _ABOUT_TRAINING = (
     ".map(",
     "accelerator",
     "engine",
+    "compute_loss",
+    "from_pretrained",
 )
 """A text without any of these is not looked at."""
 

@@ -36,22 +36,14 @@ MESSAGES = tuple(
     for entry in _TABLE["messages"]
 )
 EXCEPTIONS: Mapping[str, str] = _TABLE["exceptions"]
-_LOSS_SCALE = regex(
-    r"OVERFLOW!{0,1}+[^\n]{0,120}?(?:Attempted"
-    r"|attempted) loss scale: (?P<old>[0-9.e+]{1,24}+)(?:, (?:but hysteresis[^\n]{0,80}"
-    r"|reducing to (?P<new>[0-9.e+]{1,24}+)))?"
-)
-_COLLAPSED_SCALE = 1.0
-_MANY_OVERFLOWS = 10
 
 
 def in_log(piece: Piece) -> Iterator[Signal]:
-    """The first occurrence of each message in a log, and a collapsed loss scale. Not for the user's prose."""
+    """The first occurrence of each message in a log. Not for the user's prose."""
     for message in MESSAGES:
         match = find(message, piece.text)
         if match is not None:
             yield Signal(kind=message.kind, span=piece.span(match.start(), _trim(match)), detail=_detail(match))
-    yield from _loss_scale(piece)
 
 
 def find(message: Message, text: str) -> re.Match[str] | None:
@@ -64,27 +56,6 @@ def _trim(match: re.Match[str]) -> int:
 
 def _detail(match: re.Match[str]) -> str:
     return " ".join(match[0].split())[:200]
-
-
-def _loss_scale(piece: Piece) -> Iterator[Signal]:
-    if "OVERFLOW" not in piece.text:
-        return
-    # DeepSpeed finds its scale by a few overflows at the start; that many are not search any more.
-    for count, match in enumerate(_LOSS_SCALE.finditer(piece.text), 1):
-        scale = _number(match["new"] or match["old"])
-        if count >= _MANY_OVERFLOWS or (scale is not None and scale <= _COLLAPSED_SCALE):
-            detail = f"overflow number {count}, loss scale {scale if scale is not None else 'unreadable'}"
-            yield Signal(
-                kind="loss_scale_collapse", span=piece.span(match.start(), match.end()), value=scale, detail=detail
-            )
-            return
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def of_tracebacks(tracebacks: Sequence[Traceback]) -> Iterator[Signal]:

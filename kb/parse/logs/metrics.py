@@ -29,7 +29,7 @@ _AMBIGUOUS = frozenset({"clip_ratio", "clipped_ratio", "score", "entropy", "aux_
 _REDUCTIONS = ("", "sum", "mean", "max", "min")
 
 LOSSES = ("loss", "policy_loss", "value_loss", "train_loss", "loss_mean")
-LENGTHS = ("completion_length", "response_length/mean")
+LENGTHS = ("completion_length",)
 
 NUMBER = r"[-+−]?(?:[0-9]++(?:\.[0-9]*+)?(?:[eE][-+]?[0-9]++)?|\.[0-9]++(?:[eE][-+]?[0-9]++)?|(?i:nan|inf(?:inity)?))"
 """A number as logs print it. Its digits are possessive: matching is linear in the text."""
@@ -116,5 +116,5 @@ def rounded_zero(metric: Metric) -> bool:
 
 def is_rl(row: Row) -> bool:
     """Whether a row comes from on-policy training, where a loss near zero or below it is ordinary."""
-    marks = ("reward", "reward_std", "policy_loss", "completion_length", "response_length/mean", "frac_reward_zero_std")
+    marks = ("reward", "reward_std", "policy_loss", "completion_length", "frac_reward_zero_std")
     return any(name in row.metrics for name in marks)

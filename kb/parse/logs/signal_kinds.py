@@ -22,5 +22,5 @@ NON_FINITE = frozenset(
     | {"nll_loss_nan", "reward_nan", "logps_nan", "logits_nan", "kl_nan"}
 )
 """A number that must stay finite is not."""
-BENIGN = frozenset({"lr_in_warmup", "margins_rising", "tokenizer_warning", "healthy_log"})
+BENIGN = frozenset({"lr_in_warmup", "margins_rising", "tokenizer_warning", "steps_skipped", "healthy_log"})
 """Signals that do not speak against a log being healthy."""

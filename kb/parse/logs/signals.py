@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from trainmedic.kb.model.evidence import Metric, Row, Signal, Traceback
 from trainmedic.kb.model.report import Text
-from trainmedic.kb.parse.logs import messages
+from trainmedic.kb.parse.logs import loss_scale, messages
 from trainmedic.kb.parse.logs.metrics import (
     LENGTHS,
     LOSSES,
@@ -56,11 +56,16 @@ def signals(
     candidates.extend(messages.of_tracebacks(tracebacks))
     for piece in pieces:
         candidates.extend(messages.in_log(piece))
+        candidates.extend(loss_scale.signals(piece, rows))
     candidates.extend(stated)
     unique: dict[tuple[str, object, bool], Signal] = {}
     for signal in candidates:
         unique.setdefault((signal.kind, signal.span, signal.stated), signal)
     results = list(unique.values())
+    skipped: set[str | None] = {s.span.attachment for s in results if s.kind == "steps_skipped"}
+    if skipped:  # a skipped step repeats the rate and the norm of the one before, which are 0 at the start
+        skipped.add(None)  # what the user says of it
+        results = [s for s in results if s.kind not in loss_scale.REPEATED or s.span.attachment not in skipped]
     logged = [row for row in rows if row.style != "user"]  # a number quoted in a sentence is not a log
     if logged and not any(s.kind not in BENIGN for s in results) and all(finite_except(row) for row in rows):
         row = logged[-1]
