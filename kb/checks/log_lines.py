@@ -18,6 +18,8 @@ _VOCABULARY = ("embed_tokens", "lm_head", "wte", "embed_in", "embed_out", "word_
 _NEW = regex(r"newly initialized: \[(?P<names>[^\]\n]{1,4000})")
 _MISSING = regex(r"(?:lm_head|[\w.{}, ]*(?:embed_tokens|_proj|wte|c_attn))\.weight\s*\|\s*MISSING")
 _COMPUTED = ("rotary", "inv_freq", "masked_bias", "attn.bias", "position_ids")
+_BESIDE = ("mm_projector", "vision_tower", "vision_model", "image_newline", "resampler")
+"""Parts beside the language model, which LLaVA and its like load afterwards from a file of their own."""
 _KEY = regex(r"Could not find (?:response|instruction) key `?[^`\n]{0,80}`?")
 LEAST = 2
 """One row without its marker may be a row that was cut; from here on the marker is the matter."""
@@ -65,7 +67,7 @@ def language_model_newly_initialised(facts: Facts) -> Outcome:
     """Fires on a list with a learned weight in it, for a class that ends in ForCausalLM, in both wordings."""
     for span in lines(facts.evidence, "ForCausalLM were not initialized from the model checkpoint", _NEW):
         names = [name.strip(" '") for name in span.text.partition("[")[2].split(",")]
-        learned = [name for name in names if name and not any(part in name for part in _COMPUTED)]
+        learned = [name for name in names if name and not any(part in name for part in (*_COMPUTED, *_BESIDE))]
         if learned:
             return fires(span, name=learned[0], count=len(learned))
     for span in lines(facts.evidence, "MISSING", _MISSING):

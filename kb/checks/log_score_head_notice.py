@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import partial
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.log_text import lines
@@ -33,7 +34,14 @@ def check(facts: Facts) -> Outcome:
     paths = [*_groups(lists, _LIST, "path"), *_groups(titles, _TITLE, "path")]
     if not names or not all(map(_is_head, names)) or any(map(_is_trained, paths)):
         return NOT_SHOWN
+    if any(map(partial(_follows_training, facts), (*lists, *rows))):
+        return NOT_SHOWN
     return fires((lists or rows)[0])
+
+
+def _follows_training(facts: Facts, span: Span) -> bool:
+    """Whether rows of the same log stand above: then a result is loaded, which must have its head."""
+    return any(row.span.attachment == span.attachment and row.span.line < span.line for row in facts.evidence.rows)
 
 
 def _trains_a_head(facts: Facts) -> bool:

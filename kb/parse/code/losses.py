@@ -119,7 +119,7 @@ def _causal_models(program: Program) -> set[str]:
 
 
 def _shift(node: ast.AST | None) -> str:
-    """``left`` for ``x[:, 1:]`` and ``x[..., 1:, :]``, ``right`` for ``x[:, :-1]``, ``around`` for torch.roll."""
+    """``left`` for ``x[:, 1:]`` and ``x[..., 1:, :]``, ``right`` for ``x[:, :-1]``, ``around`` for roll."""
     for part in ast.walk(node) if node is not None else ():
         if isinstance(part, ast.Subscript):
             dims = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
@@ -129,7 +129,7 @@ def _shift(node: ast.AST | None) -> str:
                         return "left"
                     if dim.lower is None and isinstance(dim.upper, ast.UnaryOp) and is_constant(dim.upper.operand, 1):
                         return "right"
-        if isinstance(part, ast.Call) and dotted(part.func) in ("torch.roll", "th.roll"):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "roll":
             return "around"
     return ""
 

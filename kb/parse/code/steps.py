@@ -134,12 +134,17 @@ def _is_scaled(event: Event) -> bool:
     return isinstance(event.receiver, ast.Call) and last_part(event.receiver.func) == "scale"
 
 
+def _measures(clip: Event) -> bool:
+    """Whether the bound is infinite: the call only returns the norm."""
+    return isinstance(clip.node, ast.Call) and any("inf" in words_in(argument) for argument in clip.node.args[1:])
+
+
 def clipped_after_step(program: Program) -> Flaws:
     """The gradients are clipped when the optimizer has used them."""
     for _, events in program.steps:
         steps = _optimizer_steps(events, program)
         for clip in events:
-            if clip.tail not in _CLIPS or "accelerator" in clip.name:
+            if clip.tail not in _CLIPS or "accelerator" in clip.name or _measures(clip):
                 continue
             before = [step for step in steps if step.at < clip.at and _same_block(step, clip)]
             passes = [event for event in events if is_backward(event) and _same_block(event, clip)]
