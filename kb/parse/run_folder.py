@@ -190,16 +190,14 @@ def callstack_of_rank(text: str) -> str:
     return str(stack or told or "")
 
 
-def told(text: str) -> tuple[str, str]:
-    """The content of a tracker's or torchelastic's file as the text of another kind of file, and what the name of that
-    ends with; any other text as it is."""
+def told(text: str) -> str:
+    """The text for which a tracker's or torchelastic's file stands: a command, a traceback, a configuration; any other
+    text as it is."""
     if text.startswith("{") and len(text) <= _LONGEST_RECORD:
         if '"program"' in text or '"command"' in text:
-            known = _mapping(text).keys() & _OF_TRACKER
-            return (".sh", command_of_tracker(text)) if len(known) > 1 else ("", text)
-        if '"extraInfo"' in text and (stack := callstack_of_rank(text)):
-            return ".log", stack
-    return "", settings_of_tracker(text)
+            return command_of_tracker(text) if len(_mapping(text).keys() & _OF_TRACKER) > 1 else text
+        return ('"extraInfo"' in text and callstack_of_rank(text)) or text
+    return settings_of_tracker(text)
 
 
 def settings_of_tracker(text: str) -> str:

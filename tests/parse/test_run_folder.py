@@ -190,14 +190,14 @@ METADATA = json.dumps({"os": "Linux", "python": "3.10", "program": "/srv/train_d
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (METADATA, (".sh", "python /srv/train_dpo.py --bf16\n")),
-        ('{"message": {"message": "E", "extraInfo": {"py_callstack": "Traceback"}}}', (".log", "Traceback")),
-        ("lr:\n  value: 1\n", ("", "\nlr: 1\n")),
-        ('{"program": "train.py"}', ("", '{"program": "train.py"}')),
-        ("loss is nan", ("", "loss is nan")),
+        (METADATA, "python /srv/train_dpo.py --bf16\n"),
+        ('{"message": {"message": "E", "extraInfo": {"py_callstack": "Traceback"}}}', "Traceback"),
+        ("lr:\n  value: 1\n", "\nlr: 1\n"),
+        ('{"program": "train.py"}', '{"program": "train.py"}'),
+        ("loss is nan", "loss is nan"),
     ],
 )
-def test_a_record_is_told_as_another_kind_of_file(text: str, told: tuple[str, str]) -> None:
+def test_a_record_is_told_as_another_kind_of_file(text: str, told: str) -> None:
     assert run_folder.told(text) == told
 
 

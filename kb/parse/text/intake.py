@@ -147,10 +147,9 @@ def load(
     elif left_out:
         notes.append(f"all {lines} lines were read; {left_out} that are like others were left out")
     text = _clean(text)
-    ending, record = told(text)
-    if record is not text:
-        name, text = name and name + ending, record
-        notes.append("a record of the run: what it tells")
+    if (record := told(text)) is not text:
+        text = record
+        notes.append("a record of the run, read as what it tells")
     masked = mask(text)
     piece = Piece(source=name, text=masked.text, line=numbers[0] if numbers else 1, numbers=numbers)
     whole = spread(piece.text.split("\n"), numbers, "\n") if numbers else piece.text
