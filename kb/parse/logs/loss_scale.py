@@ -1,4 +1,4 @@
-"""What DeepSpeed's lines about skipped fp16 steps say: the scale is being searched, or it has run out.
+"""Signals in DeepSpeed's lines about skipped fp16 steps: the scale is being searched, or it has run out.
 
 A dynamic scale is halved at each overflow and doubled after a window of good steps, so that some steps are skipped in
 every healthy run, at the start and after each doubling.
