@@ -79,10 +79,15 @@ def policy_equals_reference(facts: Facts, rows: list[Row]) -> Outcome | None:
     if _is_zero(chosen) and _is_zero(rejected):
         return fires(chosen[0].span, chosen[-1].span, name="rewards/chosen", count=len(chosen), rate=median(rates))
     # Without rewards that differ within groups there is nothing to learn; KTO's KL, clamped at 0, has none.
-    spread = values(points(rows, "reward_std"))
-    if _is_zero(kl) and spread and median(spread) > 0:
+    if _is_zero(kl) and _groups_differ(rows):
         return fires(kl[0].span, kl[-1].span, name="kl", count=len(kl), rate=median(rates))
     return None
+
+
+def _groups_differ(rows: list[Row]) -> bool:
+    """TRL takes reward_std over the whole batch since 0.27.0; the share of flat groups, if logged, then decides."""
+    spread, flat = values(points(rows, "reward_std")), values(points(rows, "frac_reward_zero_std"))
+    return bool(spread) and median(spread) > 0 and not (flat and median(flat) >= 0.9)
 
 
 def _is_zero(series: Sequence[Point]) -> bool:
@@ -99,7 +104,7 @@ def on_policy_loss_near_zero(facts: Facts, rows: list[Row]) -> Outcome | None:
     if min(len(losses), len(norms), len(spread)) < 3 or len(norms) < len(points(rows, "grad_norm", finite=False)):
         return None
     level, norm = median([abs(loss) for loss in values(losses)]), median(values(norms))
-    if level >= 0.01 or norm <= 1e-3 or median(values(spread)) <= 0 or _declines(rows):
+    if level >= 0.01 or norm <= 1e-3 or not _groups_differ(rows) or _declines(rows):
         return None
     return fires(losses[-1].span, norms[-1].span, level=level, norm=norm, count=len(losses))
 
