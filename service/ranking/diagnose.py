@@ -13,7 +13,7 @@ from trainmedic.kb.model.case import Verdict
 from trainmedic.kb.model.evidence import Evidence, InputReceipt
 from trainmedic.kb.model.report import Finding, Missing, Severity, Status
 from trainmedic.kb.parse.logs.signal_kinds import NON_FINITE
-from trainmedic.service.ranking.features import LOGS, ODD_BUT_HARMLESS, Candidate, Context, finding_weight
+from trainmedic.service.ranking.features import LOGS, ODD_BUT_HARMLESS, Candidate, Context, finding_weight, shown_by_log
 from trainmedic.service.ranking.inference import ASK, CLASHES, Cause, Differential, MechanismBelief, contradicted, infer
 from trainmedic.service.ranking.questions import next_questions
 from trainmedic.service.ranking.weights import Weights
@@ -119,7 +119,9 @@ def diagnose(candidates: Sequence[Candidate], context: Context, weights: Weights
 
 def concluded(differential: Differential, context: Context, weights: Weights, top_k: int = 5) -> Diagnosis:
     """The verdict and its causes, given how likely each cause is."""
-    possible = replace(differential, causes=tuple(cause for cause in differential.causes if not _refuted(cause)))
+    left = (cause for cause in differential.causes if not _refuted(cause))
+    # What a check reads in the log about this complaint comes before what only resembles it.
+    possible = replace(differential, causes=tuple(sorted(left, key=lambda cause: not _shown_by_log(cause, context))))
     verdict = _verdict(possible, context, weights)
     causes = _shown(verdict, possible, context, weights)[:top_k]
     settled = verdict == "answered" and causes[0].features["rule_fired"] >= CERTAIN and causes[0].confidence == "high"
@@ -149,6 +151,7 @@ def _shown(verdict: Verdict, differential: Differential, context: Context, weigh
         cause
         for cause in differential.causes
         if cause.probability >= (ASK if cause.features["algorithm_clash"] else weights.plausible)
+        or _shown_by_log(cause, context)
     )
     if verdict == "no_fault":
         return tuple(cause for cause in plausible if cause.case.kind == "artefact")
@@ -253,11 +256,19 @@ def _convincing(cause: Cause, context: Context, least: float) -> bool:
 
 def _proven(cause: Cause, context: Context) -> bool:
     """Whether an error or warning of the cause's own rules fired on what was asked about."""
-    proven = (
-        f.status is Status.FIRED and f.severity is not Severity.INFO and finding_weight(f, context) >= CERTAIN
-        for f in cause.findings
-    )
-    return cause.probability >= ASK and any(proven)
+    likely = cause.probability >= ASK and any(_decides(finding, context) for finding in cause.findings)
+    return likely or _shown_by_log(cause, context)
+
+
+def _shown_by_log(cause: Cause, context: Context) -> bool:
+    """Whether an error or warning of the cause's own rules is what the log says, and about what was asked."""
+    found = (finding for finding in cause.findings if finding.concludes == "fault")
+    return any(_decides(finding, context) and shown_by_log(finding, context.evidence) for finding in found)
+
+
+def _decides(finding: Finding, context: Context) -> bool:
+    fired = finding.status is Status.FIRED and finding.severity is not Severity.INFO
+    return fired and finding_weight(finding, context) >= CERTAIN
 
 
 def _called_for(cause: Cause, context: Context) -> bool:
