@@ -119,9 +119,11 @@ def diagnose(candidates: Sequence[Candidate], context: Context, weights: Weights
 
 def concluded(differential: Differential, context: Context, weights: Weights, top_k: int = 5) -> Diagnosis:
     """The verdict and its causes, given how likely each cause is."""
-    left = (cause for cause in differential.causes if not _refuted(cause))
-    # What a check reads in the log about this complaint comes before what only resembles it.
-    possible = replace(differential, causes=tuple(sorted(left, key=lambda cause: not _shown_by_log(cause, context))))
+    left = [cause for cause in differential.causes if not _refuted(cause)]
+    if left and left[0].confidence == "low":
+        # What a check reads in the log about this complaint comes before what only resembles it.
+        left.sort(key=lambda cause: not _shown_by_log(cause, context))
+    possible = replace(differential, causes=tuple(left))
     verdict = _verdict(possible, context, weights)
     causes = _shown(verdict, possible, context, weights)[:top_k]
     settled = verdict == "answered" and causes[0].features["rule_fired"] >= CERTAIN and causes[0].confidence == "high"

@@ -157,7 +157,7 @@ def test_a_verl_line_is_a_row() -> None:
     assert found["entropy"] == 0.317
     assert found["reward"] == 0.9
     assert math.isnan(found["kl"])
-    assert found["response_length/mean"] == 330.4
+    assert found["completion_length"] == 330.4
     assert found["val-core/gsm8k/mean@1"] == 0.5
 
 

@@ -321,6 +321,8 @@ def test_a_loss_scale_that_settles_is_no_fault_and_excuses_what_the_skipped_step
     assert "loss_scale_collapse" in kinds(start)
     assert "steps_skipped" not in kinds(start + going_on.replace("'loss': 0.7,", "'loss': nan,"))
     assert "steps_skipped" not in kinds(start + still * 12)
+    last = skipped.format(32768, 16384)
+    assert "steps_skipped" in kinds(start + going_on + "\n" + going_on + "\n" + last), "the newest step was skipped"
     again = going_on.replace("\n", "\n" + skipped.format(16384, 8192))
     assert "loss_scale_collapse" in kinds(start + going_on + "\n" + again)
 

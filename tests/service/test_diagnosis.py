@@ -305,7 +305,8 @@ def test_without_a_configuration_there_is_nothing_to_edit_and_nothing_to_object(
 
 
 def test_a_defect_of_the_installed_release_whose_condition_holds_proves_its_cause(kto: Case) -> None:
-    candidate = next(c for c in kto.brief.candidates if c.cause.case.level == "defect" and not c.cause.findings)
+    defects = (c for c in kto.brief.candidates if c.cause.case.level == "defect" and not c.cause.findings)
+    candidate = next(c for c in defects if kto.first(candidate=c.id).cause)  # one that the evidence does not exclude
     case = candidate.cause.case
     defect = next(each for each in kto.advisor.knowledge.defects.all if each.id == case.id)
     match = DefectMatch(defect=defect, version=VersionFact(package=defect.package, exact="0.3.3", reason="said"))
