@@ -257,7 +257,7 @@ def seen_urgent(page: Page) -> Sections:
 
 
 def observed(page: Page) -> Sections:
-    """What the log shows, where no finding about it is shown."""
+    """The failing lines of the log, where no finding about them is shown."""
     return () if page.urgent else page.headed("seen", passages.observed(page.context, page.citations))
 
 

@@ -1,4 +1,4 @@
-"""What learning rates are usual for a kind of training, beside the run's own. Pure."""
+"""The usual learning rates for a kind of training, beside the run's own. Pure."""
 
 from __future__ import annotations
 

@@ -385,7 +385,7 @@ def seen(kind: str, findings: Sequence[Finding], citations: Citations, *, fixes:
 
 
 def observed(context: Context, citations: Citations) -> Sections:
-    """What a log or traceback shows to fail, the first place of each kind; for an answer that can say no more of it."""
+    """The first failing line of each kind in a log or traceback, for an answer that can say no more of it."""
     language = citations.language
     shown = [signal for signal in context.evidence.signals if not signal.stated and signal.kind in context.observed]
     items, markers = [], []

@@ -146,10 +146,7 @@ def load(
         problems.append(Problem(code="truncated", message=message))
     elif left_out:
         notes.append(f"all {lines} lines were read; {left_out} that are like others were left out")
-    text = _clean(text)
-    if (record := told(text)) is not text:
-        text = record
-        notes.append("a record of the run, read as what it tells")
+    text = _as_told(_clean(text), notes)
     masked = mask(text)
     piece = Piece(source=name, text=masked.text, line=numbers[0] if numbers else 1, numbers=numbers)
     whole = spread(piece.text.split("\n"), numbers, "\n") if numbers else piece.text
@@ -163,6 +160,13 @@ def load(
         note="; ".join(notes),
         writing=written,
     )
+
+
+def _as_told(text: str, notes: list[str]) -> str:
+    """The text, of a record of a run what it tells of it."""
+    if (record := told(text)) is not text:
+        notes.append("a record of the run, read as what it tells")
+    return record
 
 
 def _clean(text: str) -> str:
