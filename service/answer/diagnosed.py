@@ -232,17 +232,22 @@ def _details(page: layout.Page, judgement: Judgement) -> Iterator[Section]:
 def harmless_text(text: str) -> str:
     """A model's prose: its own marks, links and tags become plain characters; names in backticks stay code.
 
-    What has brackets and is not a citation becomes code: `labels[0]` must be the same when it is copied.
+    What has brackets and is not a citation, a special token and ``**kwargs`` become code: `labels[0]` and `</s>` must
+    be the same when they are copied.
     """
-    parts = plain_text(_bracketed(text).replace("`", "\ue000")).split("\ue000")
+    parts = plain_text("\ue000".join(_in_code(text))).split("\ue000")
     return "".join(
-        code(part) if number % 2 and part.strip() else part.translate(_PLAIN) for number, part in enumerate(parts)
+        code(part.replace("\ue001", "*")) if number % 2 and part.strip() else part.translate(_PLAIN)
+        for number, part in enumerate(parts)
     )
 
 
-def _bracketed(text: str) -> str:
+def _in_code(text: str) -> Iterator[str]:
+    """Prose and code in turns; a star in code does not emphasise."""
     parts = text.split("`")
-    return "`".join(part if number % 2 else _INDEXED.sub(_as_code, part) for number, part in enumerate(parts))
+    marked = (p if n % 2 else _MARKED.sub(r"`\g<0>`", _INDEXED.sub(_as_code, p)) for n, p in enumerate(parts))
+    for number, part in enumerate("`".join(marked).split("`")):
+        yield part.replace("*", "\ue001") if number % 2 else part
 
 
 def _as_code(match: re.Match[str]) -> str:
@@ -250,4 +255,6 @@ def _as_code(match: re.Match[str]) -> str:
 
 
 _INDEXED = regex(r"[\w.]*\[(?P<inside>[^\[\]`<>\n]{1,60})\](?!\()[\w.]*")
+# Not bold text, nor a tag or link with an address in it.
+_MARKED = regex(r"<(?:\|[\w ]{1,40}\||/?\w{1,40})>|(?<![\w*`])\*{1,2}[A-Za-z_]\w*(?![\w*`])")
 _PLAIN = str.maketrans("[]<>", "［］‹›")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from math import inf
 
 from trainmedic.kb.lazy import regex
 
 _NUMBER = regex(r"v?\d+(?:\.\d+)*(?:e[+-]?\d+)?(?:\.?(?:post|rc|dev|a|b)\d+)?(?:\.x)?", re.IGNORECASE)
 _TOKEN = regex(r"-{0,2}[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?")
+_DECIMAL = regex(r"(?<![\w.])-?\d{1,12}\.\d{1,18}(?:e[+-]?\d{1,3})?(?![\w.])", re.IGNORECASE)
+# Where something stands: "line 17", "train.py:37-41", "第 17 行".
+_PLACE = regex(r"(?:\blines?\s|(?<=[\w)]):|第\s?)\d{1,7}(?:\s?[-–:]\s?\d{1,7})?", re.IGNORECASE)
 _CODE_SPAN = regex(r"`([^`\n]+)`")
 _URL = regex(r"(?:https?://|www\.)[^\s<>()\[\]\"'`]+", re.IGNORECASE)
 # A count, not a value: "16 GPUs", "30 %", "64 张卡".
@@ -38,9 +41,9 @@ def visible(text: str) -> str:
 def names(text: str) -> list[str]:
     """Options, settings, files, versions and numbers in a text, as they are written there.
 
-    Single digits, counts below a hundred ("16 GPUs", "30 %") and -100 are not names.
+    Single digits, counts below a hundred ("16 GPUs", "30 %"), line numbers and -100 are not names.
     """
-    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", _URL.sub(" ", text))  # thousands
+    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", _PLACE.sub(" ", _URL.sub(" ", text)))  # thousands
     tokens: dict[str, None] = {}
     for code in _CODE_SPAN.findall(text):
         for match in _TOKEN.finditer(code):
@@ -103,6 +106,19 @@ def _normal_number(number: str) -> str:
     except ValueError:
         return bare
     return bare if value == inf else f"{value:g}"
+
+
+def decimals(text: str) -> Iterator[float]:
+    """The numbers with a point in a text, without their signs."""
+    return (abs(float(match.group())) for match in _DECIMAL.finditer(text))
+
+
+def is_rounded(name: str, numbers: Collection[float]) -> bool:
+    """Whether a name is one of the numbers, told with fewer digits: 0.93 for 0.927384."""
+    if not re.fullmatch(r"\d+\.\d+", name):
+        return False
+    places, value = len(name.partition(".")[2]), float(name)
+    return any(round(number, places) == value for number in numbers)
 
 
 def occurs(name: str, text: str) -> bool:

@@ -22,7 +22,7 @@ from trainmedic.service.answer.messages import messages
 from trainmedic.service.diagnosis.brief import QUIET, Brief, Candidate, Line
 from trainmedic.service.diagnosis.confidence import Calibration
 from trainmedic.service.diagnosis.form import VERDICTS, DiagnosisForm, EditForm, HypothesisForm
-from trainmedic.service.diagnosis.names import names, occurs, visible
+from trainmedic.service.diagnosis.names import decimals, is_rounded, names, occurs, visible
 from trainmedic.service.diagnosis.prompt import identities_in
 from trainmedic.service.dialogue.supposition import UNSET
 from trainmedic.service.dialogue.what_if import ALREADY, WhatIf, what_if
@@ -80,7 +80,8 @@ class _Prover:
         self.source, self.releases = pipeline.source, _releases(draft.context.evidence)
         algorithm = draft.context.evidence.run.algorithm
         self.near = algorithm.value if algorithm is not None else ""
-        self.known = "\n".join((brief.text, *(source.text for source in sources))).casefold()
+        self.known = "\n".join((brief.text, *(f"{source.name or ''}\n{source.text}" for source in sources))).casefold()
+        self.numbers = frozenset(decimals(self.known))
         self.objections: list[str] = []
 
     def hypothesis(self, form: HypothesisForm, sure: int) -> Hypothesis:
@@ -220,7 +221,7 @@ class _Prover:
             return None
 
     def _is_known(self, name: str) -> bool:
-        return occurs(name, self.known) or is_option(name.lstrip("-"))
+        return occurs(name, self.known) or is_option(name.lstrip("-")) or is_rounded(name, self.numbers)
 
 
 def _releases(evidence: Evidence) -> Mapping[str, str]:

@@ -16,6 +16,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer.diagnosed import harmless_text
 from trainmedic.service.diagnosis.brief import Brief, brief_of, cost
 from trainmedic.service.diagnosis.confidence import CAREFUL, Calibration, calibration_of, store
 from trainmedic.service.diagnosis.form import DiagnosisForm
@@ -189,6 +190,17 @@ def test_a_name_that_nothing_knows_is_pointed_out_and_not_proven(kto: Case) -> N
     function = kto.first(because="`frobnicate_grads` divides by zero.", lines_for=[kto.line("--max_len")])
     assert (function.unknown, function.support) == (("frobnicate_grads",), "supported")
     assert invented.title
+
+
+def test_the_names_of_files_and_rounded_numbers_of_a_log_are_known(knowledge_advisor: Advisor) -> None:
+    log = Attachment(name="run_a03.log", content="{'loss': 1.3371, 'grad_norm': 0.927384, 'epoch': 0.1}\n" * 3)
+    known = Case(knowledge_advisor, drafted(knowledge_advisor, log, question="loss does not fall"))
+    assert known.first(because="run_a03.log: grad_norm is 0.93, not 0.89.").unknown == ("0.89",)
+
+
+def test_special_tokens_and_stars_of_code_can_be_copied_from_an_answer() -> None:
+    told = harmless_text("use <|im_start|>user and </s> with **kwargs, **now**, not <script src=x>")
+    assert told == "use `<|im_start|>`user and `</s>` with `**kwargs`, now, not ‹script src=x›"
 
 
 def test_a_value_that_is_recommended_need_not_have_been_seen_but_its_option_must_exist(kto: Case) -> None:
@@ -373,6 +385,7 @@ def test_a_calibration_measured_here_comes_before_the_one_shipped(tmp_path: Any)
         ("trl 0.19.1 ignores max_prompt_length", ["0.19.1", "max_prompt_length"]),
         ("e.g. 3 of 8 ranks, see https://x.y/v1.2.3", []),
         ("actor.optim.lr and --bf16", ["actor.optim.lr", "--bf16"]),
+        ("see line 153, the log:1042-1050 and 第 70 行", []),
     ],
 )
 def test_names_are_options_versions_and_values_but_no_counts(text: str, found: list[str]) -> None:
