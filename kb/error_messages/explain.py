@@ -232,7 +232,7 @@ def _fit(occurrence: Occurrence, traceback: Traceback | None, evidence: Evidence
     wrong_kind = traceback is not None and entry.exception != traceback.exception.rpartition(".")[2]
     return (
         not occurrence.is_whole,
-        not any(_is_in(place.file, frame) for frame in frames[-3:] for place in entry.places),
+        _from_end(entry, frames),
         -occurrence.literal // 16,
         _distance(entry.package, frames),
         wrong_kind,
@@ -246,6 +246,12 @@ def _fit(occurrence: Occurrence, traceback: Traceback | None, evidence: Evidence
         skeleton(entry.template),
         entry.kind,
     )
+
+
+def _from_end(entry: Entry, frames: Sequence[str]) -> int:
+    """How far from the innermost frame one is in a file that prints the message; 3 if none of the last three is."""
+    last = enumerate(reversed(frames[-3:]))
+    return next((n for n, frame in last if any(_is_in(place.file, frame) for place in entry.places)), 3)
 
 
 def _is_in(file: str, frame: str) -> bool:
