@@ -275,11 +275,11 @@ def _version(name: str, evidence: Evidence) -> str | None:
 
 
 def _place(entry: Entry, traceback: Traceback | None) -> Place:
-    """The place that the traceback names by file and line, else by file, else the first."""
-    frames = traceback.frames[-3:] if traceback is not None else ()
-    there = [place for place in entry.places if any(_is_in(place.file, frame) for frame in frames)]
-    lines = set(map(_line, frames))
-    return next((place for place in there if place.line in lines), (there or entry.places)[0])
+    """The place that a frame names by file and line, else by file, the innermost first; else the first of all."""
+    frames = traceback.frames[-3:][::-1] if traceback is not None else ()
+    there = [(place, frame) for frame in frames for place in entry.places if _is_in(place.file, frame)]
+    named = (place for place, frame in there if place.line == _line(frame))
+    return next(named, there[0][0] if there else entry.places[0])
 
 
 def _importance(match: MessageMatch, evidence: Evidence) -> tuple[object, ...]:
