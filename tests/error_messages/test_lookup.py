@@ -122,18 +122,6 @@ def test_the_package_of_the_innermost_frame_is_meant_if_several_say_the_same() -
         assert {entry.package for entry in match.others} == {"peft", "trl"} - {name}
 
 
-def test_the_place_in_the_innermost_frame_is_meant_if_one_package_says_the_same_twice() -> None:
-    trace = """Traceback (most recent call last):
-  File "/x/site-packages/transformers/trainer.py", line 2174, in _inner_training_loop
-    deepspeed_load_checkpoint(self.model_wrapped, resume_from_checkpoint)
-  File "/x/site-packages/transformers/integrations/deepspeed.py", line 447, in deepspeed_load_checkpoint
-    raise ValueError(f"Can't find a valid checkpoint at {checkpoint_path}")
-ValueError: Can't find a valid checkpoint at out/checkpoint-600
-"""
-    (match,) = explain(parse("", (Attachment(name="err.log", content=trace),)))
-    assert match.place.function == "deepspeed_load_checkpoint"
-
-
 def test_the_frameworks_own_message_is_meant_without_a_traceback() -> None:
     text = (
         "TypeError: Cannot place a layer of kind x on the device.\n```python\nDPOConfig(output_dir='x', beta=0.1)\n```"
