@@ -216,22 +216,22 @@ def _ranked(causes: Sequence[Cause]) -> list[Cause]:
 def _confidence(cause: Cause, context: Context, weights: Weights) -> Confidence:
     """High and medium are promises: not where what was pasted contradicts the case, nor where nothing was trained.
 
-    High is none either where only names and a symptom are given, where the source is only a claim, where the evidence
-    speaks against the mechanism, where the time-outs of a hang are all that shows it, or where it is not known that the
-    release has the defect.
+    Nor where the source is only a claim. High is none either where only names and a symptom are given, where the
+    evidence speaks against the mechanism, where the time-outs of a hang are all that shows it, or where it is not known
+    that the release has the defect.
     """
     word = weights.confidence(cause.probability)
     if cause.features["rule_fired"] >= PROOF and cause.probability >= SHOWN:
         # What a rule of its own found in the paste is more than likeness.
         word = "high" if cause.probability >= PROVEN else "medium" if word == "low" else word
-    if contradicted(cause.features) or context.intent.out_of_scope:
+    claimed = cause.case.evidence == "reported"
+    if contradicted(cause.features) or context.intent.out_of_scope or claimed:
         return "low"
     against = cause.features["contradiction"] > cause.features["support"] or cause.features["excluded"]
     unproven = cause.case.level == "defect" and not cause.features["version_inside"]
-    claimed = cause.case.evidence == "reported"
     held = context.facts.verdict
     timed_out = held is not None and not held.sure and cause.features["rule_fired"] > 0
-    doubtful = context.intent.bare or claimed or against or unproven or timed_out or cause.features["already_so"]
+    doubtful = context.intent.bare or against or unproven or timed_out or cause.features["already_so"]
     return "medium" if doubtful and word == "high" else word
 
 
