@@ -121,8 +121,8 @@ def concluded(differential: Differential, context: Context, weights: Weights, to
     """The verdict and its causes, given how likely each cause is."""
     left = [cause for cause in differential.causes if not _refuted(cause)]
     if left and left[0].confidence == "low":
-        # What a check reads in the log about this complaint comes before what only resembles it.
-        left.sort(key=lambda cause: not _shown_by_log(cause, context))
+        # What a check reads in log or code about this complaint comes before what only resembles it.
+        left.sort(key=lambda cause: not _is_shown(cause, context))
     possible = replace(differential, causes=tuple(left))
     verdict = _verdict(possible, context, weights)
     causes = _shown(verdict, possible, context, weights)[:top_k]
@@ -153,7 +153,7 @@ def _shown(verdict: Verdict, differential: Differential, context: Context, weigh
         cause
         for cause in differential.causes
         if cause.probability >= (ASK if cause.features["algorithm_clash"] else weights.plausible)
-        or _shown_by_log(cause, context)
+        or _is_shown(cause, context)
     )
     if verdict == "no_fault":
         return tuple(cause for cause in plausible if cause.case.kind == "artefact")
@@ -259,13 +259,15 @@ def _convincing(cause: Cause, context: Context, least: float) -> bool:
 def _proven(cause: Cause, context: Context) -> bool:
     """Whether an error or warning of the cause's own rules fired on what was asked about."""
     likely = cause.probability >= ASK and any(_decides(finding, context) for finding in cause.findings)
-    return likely or _shown_by_log(cause, context)
+    return likely or _is_shown(cause, context)
 
 
-def _shown_by_log(cause: Cause, context: Context) -> bool:
-    """Whether an error or warning of the cause's own rules is what the log says, and about what was asked."""
+def _is_shown(cause: Cause, context: Context) -> bool:
+    """Whether an error or warning of the cause's own rules is what the log or the user's code says, and about what was
+    asked."""
     found = (finding for finding in cause.findings if finding.concludes == "fault")
-    return any(_decides(finding, context) and shown_by_log(finding, context.evidence) for finding in found)
+    in_code = cause.case.family == "code"
+    return any(_decides(f, context) and (in_code or shown_by_log(f, context.evidence)) for f in found)
 
 
 def _decides(finding: Finding, context: Context) -> bool:

@@ -94,8 +94,8 @@ def test_the_answer_says_first_what_a_supposed_change_does_and_the_rest_stays(ad
     assert "still found: " in after.answer
     assert "The check behind the likeliest cause still fires with it." in after.answer
     assert (after.verdict, causes(after)[0]) == (before.verdict, causes(before)[0])
-    # Near equals may change places: there are more words to search for.
-    assert sorted(causes(after)) == sorted(causes(before))
+    # There are more words to search for: near equals may change places, and a faint one may be added.
+    assert sorted(causes(after)[: len(before.causes)]) == sorted(causes(before))
     cited = {citation.id for citation in after.citations if citation.kind == "rule"}
     assert PAIRS in cited
 

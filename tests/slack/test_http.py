@@ -123,6 +123,7 @@ def test_only_what_is_signed_is_answered_over_http_and_a_retry_is_not(
             said = strict.says(f"<@U0BOT> {QUESTION}")
             assert (await strict.post(url, said.deliveries[0].payload)).status == 200
             await strict.until_said("Cause found", thread_ts=said.ts)
+            await strict.until_call("chat.postMessage", ANSWER)
             again = await strict.post(url, said.deliveries[0].payload, headers={"X-Slack-Retry-Num": "1"})
             assert again.status == 200
             assert strict.count("chat.postMessage") == ANSWER
