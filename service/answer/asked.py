@@ -113,6 +113,29 @@ def _is_about(finding: Finding, settings: frozenset[str], draft: Draft) -> bool:
     return any(span in places for span in finding.evidence)
 
 
+def releases(draft: Draft, citations: Citations) -> Sections:
+    """The releases that the first cause concerns, and what its checks found; empty if the cause names none and none
+    found anything."""
+    language, first = citations.language, next(iter(draft.diagnosis.causes), None)
+    if first is None:
+        return ()
+    items = [
+        messages("asked.finding", language, text=finding.message.get(language), marker=f"[{citations.rule(finding)}]")
+        for finding in draft.context.report.fired
+        if finding in first.findings
+    ][:MAX_REASONS]
+    versions = draft.context.evidence.versions
+    for name, ranges in (("affected", first.case.affected), ("fixed", first.case.fixed)):
+        own = [package for package in ranges if package in versions] or list(ranges)
+        items += [messages(f"asked.{name}", language, package=each, releases=code(ranges[each])) for each in own]
+    if not items:
+        return ()
+    marker = citations.case(first.case)
+    head = messages("asked.releases", language, title=first.case.title.get(language), marker=f"[{marker}]")
+    body = "\n".join((head, "", *(f"- {item}" for item in items)))
+    return (Section(kind="reply", body=body, items=tuple(items), markers=(marker,)),)
+
+
 def where(draft: Draft, citations: Citations) -> Sections:
     """The file and the line in which an edit belongs, with the edit."""
     language = citations.language

@@ -8,7 +8,7 @@ from dataclasses import replace
 from trainmedic.kb.engine.values import show
 from trainmedic.kb.model.report import Finding, Status
 from trainmedic.kb.parse.logs.signal_kinds import KINDS
-from trainmedic.service.answer.asked import alternative, where
+from trainmedic.service.answer.asked import alternative, releases, where
 from trainmedic.service.answer.checkup import still_falls
 from trainmedic.service.answer.citations import Citations, code, plain_text, shown_name
 from trainmedic.service.answer.messages import messages
@@ -57,6 +57,8 @@ def short_reply(draft: Draft, citations: Citations) -> Sections:
         return (wished(message.wish, diagnosis, draft.context, citations), *held(draft, citations))
     asked = draft.request.question
     if draft.changes is None and phrases("asks_rank").search(asked) and (told := guilty(draft.context, citations)):
+        return told
+    if draft.changes is None and phrases("asks_release").search(asked) and (told := releases(draft, citations)):
         return told
     if phrases("asks_stop").search(asked) and (text := still_falls(draft.context.evidence, language)):
         return (Section(kind="reply", body=text), *held(draft, citations))
