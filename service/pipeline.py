@@ -184,6 +184,7 @@ class Pipeline:
         intent, rules = context.intent, self.knowledge.rules
         supposed, helped, instruction = None, None, None
         inquiry = self._inquiry(request, turns, message, context)
+        printed = () if inquiry is not None else explain(context.evidence)
         if inquiry is not None:
             verdict: Verdict = "explained" if inquiry.resolved else "not_in_kb"
             diagnosis, changes = Diagnosis(verdict=verdict, causes=(), missing=()), None
@@ -194,7 +195,7 @@ class Pipeline:
                 supposed = what_if(context.evidence, intent.changes, rules, self.read, facts=True)
             helped = confirmed(message, diagnosis, context.evidence, supposed)
             diagnosis = first_of(diagnosis, helped)
-            instruction = self._instruction(diagnosis, message, context)
+            instruction = self._instruction(diagnosis, message, context, printed)
             if instruction is not None:
                 diagnosis = replace(diagnosis, verdict="answered", causes=(), missing=())
         quiet = inquiry is not None or diagnosis.verdict == "no_fault"
@@ -213,7 +214,7 @@ class Pipeline:
             proposal=self._proposal(diagnosis, context, compared),
             instruction=instruction,
             changes=changes,
-            printed=() if inquiry is not None else explain(context.evidence),
+            printed=printed,
             raised=self._raised(context.evidence),
             changed_code=self._changed_code(context.evidence, compared),
             similar=() if quiet else shown(context.similar),
@@ -331,14 +332,16 @@ class Pipeline:
             return None
         return proposal(cause.case, context.evidence, rules, self.read)
 
-    def _instruction(self, diagnosis: Diagnosis, message: Message, context: Context) -> Instruction | Refusal | None:
+    def _instruction(
+        self, diagnosis: Diagnosis, message: Message, context: Context, printed: Sequence[MessageMatch]
+    ) -> Instruction | Refusal | None:
         """What the exception says to set or does not accept, unless a cause explains it or it was tried."""
         first = diagnosis.lead
         unsure = first is None or (first.confidence == "low" and not first.features["rule_fired"])
         if diagnosis.verdict not in ELECTIVE or not unsure or message.relation is Relation.STILL_FAILING:
             return None
         evidence, rules = context.evidence, self.knowledge.rules
-        return instructed(evidence, rules, self.read) or refused(evidence, explain(evidence), rules, self.read)
+        return instructed(evidence, rules, self.read) or refused(evidence, printed, rules, self.read)
 
     def _defects(self, context: Context, diagnosis: Diagnosis) -> tuple[DefectMatch, ...]:
         evidence, symptoms = context.evidence, context.symptoms

@@ -207,7 +207,7 @@ class _Market:
     def _relax(self, bound: dict[str, int], conflicting: Collection[str]) -> None:
         """Let one package keep more of its defects: of those in conflict the one with the least harmful.
 
-        There is one, because the present versions together are not conflict.
+        There is one, because the present versions together do not conflict.
         """
         steps = {
             package: min(cost for cost, _ in choices if cost > bound[package])

@@ -1,6 +1,6 @@
 """A 4-bit or 8-bit base that is trained without an adapter.
 
-The rule is the condition below. A module because an adapter may be made in ways that are not option: a helper's
+The rule is the condition below. A module because an adapter may be made in ways that are not options: a helper's
 configuration handed to ``get_peft_model``, ``PeftModel.from_pretrained``, ``add_adapter``. A Python script that
 mentions any of these is left alone, and so is one that loads several models: the quantised one may be the reference.
 """

@@ -49,7 +49,7 @@ class Effective:
     """The options of a run: those written first, then what follows from others, then defaults.
 
     ``releases`` are those whose defaults are stated; none if nothing was read of the run's release. ``owners`` are the
-    classes or commands that the options belong to. ``partial``: the configuration is cut, so defaults are not answer.
+    classes or commands that the options belong to. ``partial``: the configuration is cut, so defaults answer nothing.
     """
 
     framework: str = ""

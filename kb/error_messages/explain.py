@@ -182,9 +182,11 @@ def _of_other_hardware(match: MessageMatch, evidence: Evidence) -> bool:
     """
     if match.entry.kind not in LOGGED or match.version in (None, match.entry.last):
         return False
-    parts = (set(_WORDS.findall(place.file.lower())) & _HARDWARE for place in match.entry.places)
+    parts = [set(_WORDS.findall(place.file.lower())) & _HARDWARE for place in match.entry.places]
+    if not all(parts):
+        return False  # before the words of a whole log are looked through
     named = set().union(*(_WORDS.findall(source.text.lower()) for source in evidence.sources))
-    return all(found and not found & named for found in parts)
+    return all(found.isdisjoint(named) for found in parts)
 
 
 def _by_line(

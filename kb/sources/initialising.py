@@ -21,7 +21,7 @@ UNKNOWN: Final = object()
 _DEEPEST = 8
 """Methods that call one another."""
 _MOST_STEPS, _MOST_ITEMS = 20_000, 100
-_COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Is: lambda left, right: left is right if left is None or right is None else left == right,
@@ -401,7 +401,7 @@ class _Frame:
     def compared(self, op: ast.cmpop, left: Any, right: Any) -> Any:
         if left is UNKNOWN or right is UNKNOWN:
             return UNKNOWN
-        return _attempt(_COMPARED[type(op)], left, right)
+        return _attempt(COMPARED[type(op)], left, right)
 
     def arithmetic(self, op: ast.operator, left: ast.expr, right: ast.expr) -> Any:
         action = _ARITHMETIC.get(type(op))

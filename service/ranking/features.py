@@ -42,7 +42,7 @@ _GROUPS_OF: Mapping[str, tuple[int, ...]] = {
 }
 SAME_GROUP = 0.6
 ODD_BUT_HARMLESS = frozenset({"kl_zero", "loss_negative", "lr_in_warmup", "margins_rising"})
-"""Signals that alone are not fault: KL is clamped at zero, a policy loss has no sign, and so on."""
+"""Signals that alone are not faults: KL is clamped at zero, a policy loss has no sign, and so on."""
 SEVERITY_WEIGHT = {Severity.ERROR: 1.0, Severity.WARNING: 0.75, Severity.INFO: 0.6}
 UNRELATED = 0.1
 """Share of a fired rule's weight where its symptoms are not those asked about."""

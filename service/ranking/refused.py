@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,15 +14,11 @@ from trainmedic.kb.error_messages.tables import LOGGED
 from trainmedic.kb.frameworks.values import truth
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.run import Option, RunConfig, Unresolved
+from trainmedic.kb.sources.initialising import COMPARED
 from trainmedic.service.dialogue.what_if import WhatIf, what_if
 
 _HOLDERS = frozenset({"self", "args", "cfg", "config", "model_args", "data_args", "training_args", "finetuning_args"})
 """Objects that hold the options: not a part of their names."""
-_COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    **{ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Is: operator.is_, ast.IsNot: operator.is_not},
-    **{ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge},
-    **{ast.In: lambda left, right: left in right, ast.NotIn: lambda left, right: left not in right},
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +78,7 @@ def _value(node: ast.expr, run: RunConfig, used: dict[str, Option]) -> Any:
         case ast.UnaryOp(op=ast.Not()):
             return not _value(node.operand, run, used)
         case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return _COMPARED[type(op)](_value(left, run, used), _value(right, run, used))
+            return COMPARED[type(op)](_value(left, run, used), _value(right, run, used))
     raise _UnknownError
 
 
