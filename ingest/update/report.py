@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from trainmedic.ingest.update.update import Update
-from trainmedic.kb.sources.changes import OptionChanges
+from trainmedic.kb.sources.changes import NewDefault, OptionChanges
 
 MOST = 40
 """Lines of one list; the report as JSON has all."""
@@ -69,14 +69,17 @@ def _section(each: Update) -> Iterator[str]:
 
 
 def _options(framework: str, changes: OptionChanges) -> Iterator[str]:
-    owner = {change: f" of {change.owner}" if change.owner else "" for change in changes.defaults}
-    told = (f"`{each.option}`{owner[each]}: {_value(each.before)} → {_value(each.after)}" for each in changes.defaults)
-    yield from _listed(f"Defaults changed ({framework})", told)
+    yield from _listed(f"Defaults changed ({framework})", map(_changed, changes.defaults))
     yield from _listed(
         "Options renamed", (f"`{each.old}` → `{each.new}` ({each.evidence})" for each in changes.renamed)
     )
     yield from _listed("Options removed", (f"`{name}`" for name in changes.removed))
     yield from _listed("Options new", (f"`{name}`" for name in changes.added))
+
+
+def _changed(change: NewDefault) -> str:
+    owner = f" of {change.owner}" if change.owner else ""
+    return f"`{change.option}`{owner}: {_value(change.before)} → {_value(change.after)}"
 
 
 def _listed(title: str, items: Iterable[str], count: int | None = None) -> Iterator[str]:

@@ -21,14 +21,16 @@ from trainmedic.ingest.update.committed import (
 )
 from trainmedic.ingest.update.difference import drafts
 from trainmedic.ingest.update.quoted import named
+from trainmedic.ingest.update.report import markdown
+from trainmedic.ingest.update.update import Update
 from trainmedic.kb.data_files import Texts, write_texts
 from trainmedic.kb.error_messages.index import REST, SAID, shipped_tables
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.book import Entry, book_of
 from trainmedic.kb.frameworks.tables import HELP, OPTIONS, Table
-from trainmedic.kb.sources.changes import OptionChanges, Rename, function_changes
-from trainmedic.kb.sources.tree import SourceTree, tree_of
+from trainmedic.kb.sources.changes import NewDefault, OptionChanges, Rename, function_changes
+from trainmedic.kb.sources.tree import Release, SourceTree, tree_of
 from trainmedic.ui.cli import USAGE, main
 
 NEWEST = catalogue.versions("peft")[-1]
@@ -167,6 +169,14 @@ def test_the_command_reports_what_changed_and_what_is_not_true_any_more(
     assert [(each["option"], each["after"]) for each in found["options"]["peft"]["defaults"]] == [("r", 77)]
     assert main(["kb", "update", "peft"]) == 0
     assert "- `r`: `8` → `77`" in capsys.readouterr().out
+
+
+def test_a_default_that_is_a_table_is_reported_as_it_is_written() -> None:
+    change = NewDefault(option="fsdp_config", owner="TrainingArguments", before=None, after={"min_num_params": 0})
+    changes = OptionChanges(added=(), removed=(), renamed=(), defaults=(change,))
+    newer = Release(version="5.0")
+    report = markdown([Update(package="transformers", after=(newer,), options={"transformers": changes})])
+    assert '- `fsdp_config` of TrainingArguments: `null` → `{"min_num_params": 0}`' in report
 
 
 @pytest.mark.parametrize("words", [["nothing-known"], ["peft", "--since", "yesterday"], ["peft", "--checkout", "."]])

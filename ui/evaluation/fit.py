@@ -31,7 +31,7 @@ from trainmedic.service.ranking.features import (
     features,
     none_features,
 )
-from trainmedic.service.ranking.inference import infer
+from trainmedic.service.ranking.inference import PROOF, infer
 from trainmedic.service.ranking.weights import Weights, from_json, shipped
 from trainmedic.ui.evaluation.outside import Incident, Scorer, lower_bound
 
@@ -293,11 +293,13 @@ def folds_of(groups: Sequence[str]) -> tuple[tuple[list[int], list[int]], ...]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Top:
     """The first cause of a question by weights fitted without its family: its probability, whether it is right, and
-    what it is answered by (`service.ranking.diagnose.likelihood`; 0 where likeness cannot answer)."""
+    what it is answered by (`service.ranking.diagnose.likelihood`; 0 where likeness cannot answer). ``proven``: a check
+    shows it, and its word does not rest on the probability."""
 
     probability: float
     right: bool
     likelihood: float
+    proven: bool = False
 
 
 def unseen(questions: Sequence[Question], sample: Sample, scorer: Scorer) -> tuple[Top, ...]:
@@ -317,7 +319,12 @@ def _top(question: Question, weights: Weights, scorer: Scorer) -> Top:
     first = differential.causes[0]
     right = right_of(question, scorer)
     likely = likelihood(differential, first) if answerable(question.context) else 0.0
-    return Top(probability=first.probability, right=first.case.id in right, likelihood=likely)
+    return Top(
+        probability=first.probability,
+        right=first.case.id in right,
+        likelihood=likely,
+        proven=first.features["rule_fired"] >= PROOF,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,8 +366,9 @@ def thresholds(tops: Sequence[Top], must_not: Sequence[Top]) -> Thresholds:
 def fitted(incidents: Sequence[Incident], advisor: Advisor, note: str) -> str:
     """The JSON form of weights fitted on ``incidents``.
 
-    The thresholds are chosen on probabilities that each family got from weights fitted without it, and on incidents
-    whose thread no page cites: data that weights were fitted on or pages written from flatter both.
+    The thresholds are chosen on probabilities that each family got from weights fitted without it, on incidents whose
+    thread no page cites, and on first causes that no check shows: data that weights were fitted on, pages written from
+    it and proof flatter them.
     """
     scorer = Scorer(advisor.knowledge.published)
     questions = tuple(_to_be_taught(question, scorer) for question in questions_of(incidents, advisor))
@@ -369,7 +377,7 @@ def fitted(incidents: Sequence[Incident], advisor: Advisor, note: str) -> str:
     with_cause = [
         top
         for top, one in zip(tops, questions, strict=True)
-        if one.incident.expect == "cause" and not scorer.cites(one.incident)
+        if one.incident.expect == "cause" and not scorer.cites(one.incident) and not top.proven
     ]
     must_not = [top for top, one in zip(tops, questions, strict=True) if one.incident.expect != "cause"]
     return to_text(fit(sample), thresholds(with_cause, must_not), note)
