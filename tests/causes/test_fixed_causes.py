@@ -32,9 +32,9 @@ def test_a_page_without_a_deciding_check_is_never_certain() -> None:
 
 
 def test_a_change_that_a_list_has_is_not_listed_twice() -> None:
-    found = listed("trl==0.16.0\n")
-    assert "trl-3328" in found
-    assert "sft-double-bos" not in found
+    found = listed("transformers==4.46.0\n")
+    assert "transformers-35207" in found
+    assert "trainer-loss-multiplied-by-accumulation" not in found
 
 
 @pytest.mark.parametrize("line", ['fixed: {trl: "1.0.0"}', "effect: silent"])

@@ -176,7 +176,7 @@ def _clipped(gradients: list[float], most: float) -> list[float]:
     return [float(value) for value in weight.grad]
 
 
-@TORCH.of("gradient-clipping-does-not-repair-nan")
+@TORCH.of("series-where-the-nan-begins")
 @TORCH.of("grpo-k3-kl-overflow")
 def clipping_spreads_nan_to_all_gradients_and_infinity_makes_zeros_and_nan() -> None:
     for most in (1e-3, 1.0, 1e3):
@@ -290,7 +290,7 @@ def safetensors_refuses_two_names_of_one_memory() -> None:
         save_file({"embed_tokens.weight": shared, "lm_head.weight": shared}, Path("never-written"))
 
 
-@TORCH.of("moe-aux-loss-double-softmax")
+@TORCH.of("moe-router-instability")
 def a_second_softmax_makes_any_routing_nearly_uniform() -> None:
     routed = torch.tensor([20.0, *[0.0] * 7]).softmax(0)
     again = routed.softmax(0)
@@ -310,7 +310,7 @@ def the_gradient_of_k1_is_zero_on_average_over_own_samples() -> None:
 
 
 @TORCH.of("grpo-loss-near-zero-is-normal")
-@TORCH.of("clip-fraction-zero-with-one-update")
+@TORCH.of("loss-near-zero-by-construction")
 def a_loss_of_zero_has_a_gradient_where_advantages_differ() -> None:
     logps, advantages = torch.tensor([-1.0, -2.0], requires_grad=True), torch.tensor([1.0, -1.0])
     loss = -((logps - logps.detach()).exp() * advantages).mean()

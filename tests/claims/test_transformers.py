@@ -48,7 +48,6 @@ def _tokenizer(pad: str = "<pad>") -> Any:
 
 
 @HF.of("bos-doubled-or-missing")
-@HF.of("sft-double-bos")
 def template_and_tokenizer_both_write_bos(_: Path) -> None:
     tokenizer, chat = _tokenizer(), [{"role": "user", "content": "hello"}]
     text = tokenizer.apply_chat_template(chat, tokenize=False)
