@@ -178,18 +178,12 @@ def questions_of(incidents: Sequence[Incident], advisor: Advisor) -> tuple[Quest
 
 def _to_be_taught(question: Question, scorer: Scorer) -> Question:
     """A labelled message with the candidates that say something: not those close to the cause, nor the pages that were
-    learned from its thread, nor those that its reader could not choose yet."""
+    learned from its thread."""
     incident = question.incident
     if not incident.labelled:
         return question
     out = (incident.close | scorer.citing(incident)) - incident.right
-    left = (each for each in question.candidates if each.cause.id not in out)
-    return replace(
-        question,
-        candidates=tuple(
-            each for each in left if each.cause.id in incident.right or each.cause.reviewed < incident.labelled
-        ),
-    )
+    return replace(question, candidates=tuple(each for each in question.candidates if each.cause.id not in out))
 
 
 def sample_of(questions: Sequence[Question], scorer: Scorer) -> Sample:

@@ -62,7 +62,7 @@ class Incident:
     ``required`` and ``mechanism`` are groups of alternatives; both are empty if the incident must not be answered
     (``expect`` is then ``no_fault``, ``off_domain`` or ``vague``). ``given`` are the facts it contains, ``later`` those
     that came up when they were asked for. Of a message that a reader labelled, ``right`` are the causes that are the
-    true one, ``close`` those that are neither right nor wrong; ``labelled`` is the date, later pages were not seen.
+    true one, ``close`` those that are neither right nor wrong; ``labelled`` is the date.
     """
 
     id: str
