@@ -177,15 +177,23 @@ def checkpointing_after_adapter(program: Program) -> Flaws:
 
 def reference_is_the_policy(program: Program) -> Flaws:
     """The reference model is another name for the trained one, so the two never differ."""
-    for event in program.events:
+    for at, event in enumerate(program.events):
         node = event.node
         if not isinstance(node, ast.Assign) or len(targets(node)) != 1 or not program.training:
             continue
         name, value = targets(node)[0], dotted(node.value)
+        if any(_made_anew(later.node, value) for later in program.events[at + 1 :]):
+            continue
         plain = name.rpartition(".")[2] in ("ref_model", "reference_model", "model_ref", "old_policy", "ref_policy")
         trained = value.rpartition(".")[2] in ("model", "policy", "policy_model", "actor", "net")
         if plain and trained and not event.guards and not {"disable_adapter", "set_adapter"} & program.tails:
             yield (event.node,)
+
+
+def _made_anew(node: ast.AST, name: str) -> bool:
+    if not isinstance(node, ast.Assign) or name not in targets(node) or not isinstance(node.value, ast.Call):
+        return False
+    return dotted(node.value.func).rpartition(".")[2] in ("deepcopy", "from_pretrained")
 
 
 def sampler_without_epoch(program: Program) -> Flaws:
