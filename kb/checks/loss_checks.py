@@ -166,7 +166,7 @@ def _starts_at_random(facts: Facts) -> bool:
     """Whether the model, or what stands before a frozen one, is made from a configuration alone."""
     if any(facts.option(name).value is True for name in RANDOM_AT_START):
         return True
-    made = any(facts.has_option(name).value is True for name in ("config_name", "config_overrides"))
+    made = any(facts.has_option(name).value is True for name in ("config_name", "config_overrides", "model_type"))
     return (made and facts.has_option("model_name_or_path").value is not True) or any(
         "from_config(" in source.text for source in facts.evidence.sources
     )
