@@ -75,12 +75,6 @@ def a_fresh_adapter_changes_nothing(_: Path) -> None:
     assert peft.get_peft_model(model, _lora()).eval()(ids).logits.equal(before)
 
 
-@PEFT.of("peft-lora-config-refused")
-def a_rank_of_zero_is_refused(_: Path) -> None:
-    with pytest.raises(ValueError, match="should be a positive integer"):
-        peft.get_peft_model(_base(), _lora(r=0))
-
-
 @PEFT.of("series-adapter-loaded-frozen")
 def a_loaded_adapter_is_frozen_unless_asked_otherwise(folder: Path) -> None:
     peft.get_peft_model(_base(), _lora()).save_pretrained(folder)
