@@ -139,11 +139,10 @@ def test_a_faulty_configuration_alone_is_answered_with_its_faults(advisor: Advis
 
 
 def test_an_answer_that_asks_back_shows_the_fixes_of_what_is_wrong_in_the_configuration(advisor: Advisor) -> None:
-    config = files(x__yaml=FULL_FP16 + "dataset: openthoughts_114k\n")
+    config = files(x__yaml=FULL_FP16 + "logging_steps: 0\n")
     answer = advisor.ask(Ask(question="training quality is bad, what is wrong?", attachments=config))
     assert answer.verdict == "need_input"
-    assert "+cutoff_len: 16384" in answer.answer
-    assert "the problem is gone" not in answer.answer
+    assert "+logging_steps: 10" in answer.answer
 
 
 @every_case("question", ["please help, my boss is angry, the weather is bad and loss is nan", "loss is nan"])
