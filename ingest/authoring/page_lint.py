@@ -98,11 +98,19 @@ def _in_full(case: Case) -> Iterator[Complaint]:
         yield "no_rule", "give either checks, or no_rule with the reason"
     yield from _bilingual(_texts(case))
     yield from _symptoms(case.symptoms, MIN_SYMPTOMS)
+    if case.rules:
+        yield from _told(case)
+    else:
+        yield from _of_words_alone(case)
+    if len({item.claim.en for item in case.refutations}) != len(case.refutations):
+        yield "refutations", "the same claim occurs twice"
+
+
+def _of_words_alone(case: Case) -> Iterator[Complaint]:
+    """What a page needs that nothing but its words finds."""
     yield from _sections(case, HEADINGS)
     if case.status == "published" and not case.refutations:
         yield "refutations", "say what people try that does not help"
-    if len({item.claim.en for item in case.refutations}) != len(case.refutations):
-        yield "refutations", "the same claim occurs twice"
     if case.status == "published" and not case.ask:
         yield "ask", "name a fact that tells the case from its look-alikes"
 
@@ -120,6 +128,11 @@ def _of_checks(case: Case) -> Iterator[Complaint]:
     """What a page needs whose checks say what is seen, so that no one has to word it."""
     if not case.rules:
         yield "symptoms", "give the words of users, or a check"
+    yield from _told(case)
+
+
+def _told(case: Case) -> Iterator[Complaint]:
+    """The sections of a page whose checks or symptoms say what is seen."""
     for language in case.languages:
         told = {heading: section for heading, section in HEADINGS[language].items() if section != "symptom"}
         yield from _sections(case, {language: told})

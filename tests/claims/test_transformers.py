@@ -103,12 +103,6 @@ def only_a_name_that_ends_in_loss_counts_as_smaller_is_better(folder: Path) -> N
     assert better == {"eval_loss": False, "eval_perplexity": True, "loss_of_a_kind": True}
 
 
-@HF.of("trainer-two-precisions-at-once")
-def two_precisions_are_refused(folder: Path) -> None:
-    with pytest.raises(ValueError, match="At most one of fp16 and bf16"):
-        TrainingArguments(output_dir=str(folder), fp16=True, bf16=True, use_cpu=True)
-
-
 @HF.of("gathered-parameters")
 def accelerate_collects_a_full_state_dict_on_the_cpu_of_rank_0(_: Path) -> None:
     config = FullyShardedDataParallelPlugin(fsdp_version=1, state_dict_type="FULL_STATE_DICT").state_dict_config

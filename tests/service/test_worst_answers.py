@@ -132,18 +132,17 @@ def test_a_greeting_is_told_what_this_is_for(advisor: Advisor, question: str) ->
 
 
 def test_a_faulty_configuration_alone_is_answered_with_its_faults(advisor: Advisor) -> None:
-    answer = advisor.ask(Ask(question="", attachments=files(x__yaml=FULL_FP16 + "bf16: true\n")))
-    assert "trainer-fp16-and-bf16" in fired(answer)
+    answer = advisor.ask(Ask(question="", attachments=files(x__yaml=FULL_FP16 + "logging_steps: 0\n")))
+    assert "trainer-logging-steps-zero" in fired(answer)
     assert answer.verdict != "not_in_kb"
-    assert "fp16" in answer.answer
+    assert "logging_steps" in answer.answer
 
 
 def test_an_answer_that_asks_back_shows_the_fixes_of_what_is_wrong_in_the_configuration(advisor: Advisor) -> None:
-    config = files(x__yaml=FULL_FP16 + "bf16: true\n")
+    config = files(x__yaml=FULL_FP16 + "logging_steps: 0\n")
     answer = advisor.ask(Ask(question="training quality is bad, what is wrong?", attachments=config))
     assert answer.verdict == "need_input"
-    assert "-fp16: true" in answer.answer
-    assert "the problem is gone" not in answer.answer
+    assert "+logging_steps: 10" in answer.answer
 
 
 @every_case("question", ["please help, my boss is angry, the weather is bad and loss is nan", "loss is nan"])
