@@ -9,6 +9,7 @@ import pytest
 
 from tests.shipped import shipped_cases, shipped_rules
 from trainmedic.ui.evaluation.causes import Item, read_items
+from trainmedic.ui.loading import read_pages
 
 FOLDER = Path(__file__).parent
 HELD_OUT = FOLDER / "held_out.jsonl"
@@ -27,12 +28,12 @@ def items() -> tuple[Item, ...]:
 
 
 def test_every_expected_case_exists(items: tuple[Item, ...]) -> None:
-    known = {case.id for case in shipped_cases().cases}
+    known = {cause.id for cause in read_pages().cases.cases}
     assert {f"{item.id}: {case}" for item in items for case in item.cases if case not in known} == set()
 
 
 def test_every_question_can_be_answered_from_a_published_page(items: tuple[Item, ...]) -> None:
-    published = {case.id for case in shipped_cases().cases if case.status == "published"}
+    published = {cause.id for cause in read_pages().cases.published}
     assert [item.id for item in items if item.cases and not published & set(item.cases)] == []
 
 
