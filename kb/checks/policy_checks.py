@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 from trainmedic.kb.checks.log_series import Point, configured, each_log, ends, logs, points, values
 from trainmedic.kb.engine.facts import Facts
@@ -76,10 +77,12 @@ def policy_equals_reference(facts: Facts, rows: list[Row]) -> Outcome | None:
     if not rates or median(rates) <= 0:
         return None
     chosen, rejected, kl = (points(rows, name, finite=False) for name in ("rewards/chosen", "rewards/rejected", "kl"))
-    if _is_zero(chosen) and _is_zero(rejected):
+    # No update has been made in the first row or two of a run; in bf16 the first ones of a warm-up are rounded away.
+    least = 10 if all(before < after for before, after in pairwise(rates)) else 4
+    if _is_zero(chosen, least) and _is_zero(rejected, least):
         return fires(chosen[0].span, chosen[-1].span, name="rewards/chosen", count=len(chosen), rate=median(rates))
     # Without rewards that differ within groups there is nothing to learn; KTO's KL, clamped at 0, has none.
-    if _is_zero(kl) and _groups_differ(rows):
+    if _is_zero(kl, least) and _groups_differ(rows):
         return fires(kl[0].span, kl[-1].span, name="kl", count=len(kl), rate=median(rates))
     return None
 
@@ -90,9 +93,8 @@ def _groups_differ(rows: list[Row]) -> bool:
     return bool(spread) and median(spread) > 0 and not (flat and median(flat) >= 0.9)
 
 
-def _is_zero(series: Sequence[Point]) -> bool:
-    # No update has been made in the first row or two of a run, so a few zeros prove nothing.
-    return len(series) >= 4 and all(point.value == 0 and not rounded_zero(point.metric) for point in series)
+def _is_zero(series: Sequence[Point], least: int) -> bool:
+    return len(series) >= least and all(point.value == 0 and not rounded_zero(point.metric) for point in series)
 
 
 @each_log

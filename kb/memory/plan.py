@@ -40,6 +40,7 @@ _WORDLESS = {"seq_cls", "token_cls", "feature_extraction", "embedding", "reranke
 _STORED = regex(r"(?i)awq|gptq|bnb-?4bit|nf4|int[48]|(?<=[-_])[48]bit")
 """Checkpoints whose weights are stored in 4 or 8 bits say so in their names."""
 _REFERENCED = ("dpo", "kto", "ipo", "grpo")
+_PARTIAL = ("use_galore", "use_badam", "use_apollo")
 _STATES = (
     ("8bit", Range(2, 2, 2.2)),
     ("adafactor", Range(0, 0.1, 4)),
@@ -67,7 +68,7 @@ def plan_of(facts: Facts, capacity: float | None = None, *, rows_known: bool = T
     """
     run = facts.run
     algorithm = run.algorithm.value if run.algorithm is not None else ""
-    if not run.options or algorithm in _SEVERAL_MODELS or _spread_by_layers(facts):
+    if not run.options or algorithm in _SEVERAL_MODELS or _spread_by_layers(facts) or _trains_a_part(facts):
         return Unplanned(missing=() if run.options else ("command",))
     model = run.model.value if run.model is not None else word_of(facts, "model")
     family = run.model_family.value if run.model_family is not None else None
@@ -203,6 +204,12 @@ def _spread_by_layers(facts: Facts) -> bool:
     mapped = word_of(facts, "device_map") in ("auto", "balanced", "balanced_low_0", "sequential")
     seen = sum(1 for _ in cards(facts.evidence)) if mapped and not listed else 0
     return max(listed, seen) > ranks
+
+
+def _trains_a_part(facts: Facts) -> bool:
+    """Whether some layers are frozen, or states are kept of a part of the weights only."""
+    used = any(facts.option(name).value is True for name in _PARTIAL)
+    return used or word_of(facts, "tuner") == "freeze" or "lomo" in word_of(facts, "optimizer")
 
 
 def _untold(facts: Facts) -> tuple[str, ...]:

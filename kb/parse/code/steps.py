@@ -117,14 +117,31 @@ def _counts(test: ast.expr) -> bool:
     )
 
 
+def _measures(clip: Event) -> bool:
+    """Whether the bound is infinite: the call only returns the norm."""
+    node = clip.node
+    bounds = [*node.args[1:], *(each.value for each in node.keywords)] if isinstance(node, ast.Call) else []
+    return any("inf" in words_in(bound) for bound in bounds)
+
+
+def _switched_off(call: ast.AST) -> bool:
+    return isinstance(call, ast.Call) and is_constant(keyword(call, "enabled"), False)
+
+
+def _clips(event: Event) -> bool:
+    return event.tail in _CLIPS and "accelerator" not in event.name and not _measures(event)
+
+
 def clipped_before_unscaling(program: Program) -> Flaws:
     """Gradients that are still multiplied by the loss scale are clipped to the norm of unscaled ones."""
-    if "unscale_" in program.words or "unscale_gradients" in program.words:
+    if {"unscale_", "unscale_gradients"} & program.words or any(
+        _switched_off(event.node) for event in program.calls("GradScaler")
+    ):
         return
     for _, events in program.steps:
         scaled = [event for event in events if is_backward(event) and _is_scaled(event)]
         stepped = [event for event in events if event.tail == "step" and "scaler" in event.name.lower()]
-        clip = next((event for event in events if event.tail in _CLIPS and "accelerator" not in event.name), None)
+        clip = next(filter(_clips, events), None)
         if scaled and stepped and clip is not None and scaled[0].at < clip.at < stepped[-1].at:
             yield scaled[0].node, clip.node
             return
@@ -134,17 +151,12 @@ def _is_scaled(event: Event) -> bool:
     return isinstance(event.receiver, ast.Call) and last_part(event.receiver.func) == "scale"
 
 
-def _measures(clip: Event) -> bool:
-    """Whether the bound is infinite: the call only returns the norm."""
-    return isinstance(clip.node, ast.Call) and any("inf" in words_in(argument) for argument in clip.node.args[1:])
-
-
 def clipped_after_step(program: Program) -> Flaws:
     """The gradients are clipped when the optimizer has used them."""
     for _, events in program.steps:
         steps = _optimizer_steps(events, program)
         for clip in events:
-            if clip.tail not in _CLIPS or "accelerator" in clip.name or _measures(clip):
+            if not _clips(clip):
                 continue
             before = [step for step in steps if step.at < clip.at and _same_block(step, clip)]
             passes = [event for event in events if is_backward(event) and _same_block(event, clip)]
@@ -224,7 +236,7 @@ def backward_under_autocast(program: Program) -> Flaws:
     for event in program.events:
         if is_backward(event):
             entered = [c for c in event.contexts if isinstance(c, ast.Call) and last_part(c.func) == "autocast"]
-            if entered and "accelerator" not in dotted(entered[0].func):
+            if entered and "accelerator" not in dotted(entered[0].func) and not _switched_off(entered[-1]):
                 yield entered[0], event.node
                 return
 
