@@ -55,6 +55,8 @@ def _optimizers(program: Program) -> Iterator[tuple[str, Event, ast.Call, list[E
 def optimizer_before_adapter(program: Program) -> Flaws:
     """The adapter's parameters come after the optimizer was given its own."""
     for owner, event, _, later in _optimizers(program):
+        if any(other.tail == "add_param_group" for other in later):
+            continue
         for other in later:
             on = dotted(other.receiver) if other.tail == "add_adapter" else _first_argument(other)
             if other.tail in _ADAPTS and on == owner:
@@ -205,7 +207,10 @@ def sampler_without_epoch(program: Program) -> Flaws:
         node = event.node
         assert isinstance(node, ast.Call)
         trained = not mentions(words_in(node), *_HELD_OUT)
-        if epochs is not None and trained and not is_constant(keyword(node, "shuffle"), False):
+        if epochs is None or not trained or is_constant(keyword(node, "shuffle"), False):
+            continue
+        seed = keyword(node, "seed")
+        if seed is None or not names_in(seed) & names_in(epochs.target):
             yield event.node, epochs.target
 
 
