@@ -227,6 +227,9 @@ def same_data_on_every_rank(program: Program) -> Flaws:
         return
     if mentions(program.words, "sampler", "shard", "split_dataset_by_node", "prepare", "num_replicas", "accelerator"):
         return
+    sums = (node for node in ast.walk(program.tree) if isinstance(node, ast.BinOp))
+    if any(isinstance(node.op, ast.Mod) and mentions(words_in(node.right), "world") for node in sums):
+        return
     for event in program.calls("DataLoader"):
         node = event.node
         assert isinstance(node, ast.Call)
@@ -235,11 +238,18 @@ def same_data_on_every_rank(program: Program) -> Flaws:
         if data is None or any(word.arg is None for word in node.keywords):
             continue
         trains = not mentions(words_in(data), *_HELD_OUT)
-        held = program.value(dotted(data), event) if dotted(data) else data
-        ranked = held is not None and any("rank" in word or "world" in word for word in words_in(held))
-        if is_constant(shuffled, True) and trains and not ranked:
+        if is_constant(shuffled, True) and trains and not _ranked(program, data, event):
             yield (event.node,)
             return
+
+
+def _ranked(program: Program, node: ast.AST, event: Event, depth: int = 4) -> bool:
+    """Whether data, or a value they are made from, depends on the rank."""
+    words = words_in(node)
+    if mentions(words, "rank", "world"):
+        return True
+    values = (program.value(word, event) or program.value(word) for word in sorted(words))
+    return depth > 0 and any(_ranked(program, value, event, depth - 1) for value in values if value is not None)
 
 
 def stale_map_cache(program: Program) -> Flaws:
