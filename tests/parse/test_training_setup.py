@@ -86,6 +86,7 @@ def test_a_loop_that_counts_no_epochs_needs_no_epoch() -> None:
     ("made", "optimizer", "lost"),
     [
         ("build().half()", "AdamW", True),
+        ("build().half()\nmodel.float()", "AdamW", False),
         ("Net.from_pretrained(n, torch_dtype=torch.float16)", "Adam", True),
         ("Net.from_pretrained(n, torch_dtype=torch.float16)", "SGD", False),
         ("Net.from_pretrained(n, dtype=torch.bfloat16)", "AdamW", False),

@@ -270,8 +270,11 @@ def half_precision_weights(program: Program) -> Flaws:
     for owner, event, call, _ in _optimizers(program):
         if not last_part(call.func).startswith("Adam"):
             continue
-        for other in program.events:
-            if other.scope == event.scope and other.at < event.at and _halves(other, owner):
+        before = [other for other in program.events if other.scope == event.scope and other.at < event.at]
+        if any(other.tail == "float" and dotted(other.receiver) == owner for other in before):
+            continue
+        for other in before:
+            if _halves(other, owner):
                 yield other.node, event.node
                 return
 
