@@ -12,7 +12,7 @@ from packaging.version import Version
 from trainmedic.kb.audit.defect import Defect
 from trainmedic.kb.engine.expressions import Expression, compile_expression
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.log_text import find
+from trainmedic.kb.engine.log_text import Haystack, find
 from trainmedic.kb.engine.values import UNKNOWN
 from trainmedic.kb.engine.version_ranges import in_range
 from trainmedic.kb.engine.vocabulary import vocabulary
@@ -25,6 +25,8 @@ from trainmedic.kb.versions import parse_version
 
 MANY_MINORS = 2
 """Releases ``x.y`` between a version and a fix, above which a defect of unknown origin need not be there yet."""
+MESSAGE = 3
+"""Words from which on a text of a log is a message and not a name."""
 LEAST_LETTERS, MOST_LETTERS, MOST_SENTENCES = 8, 300, 30
 """Bounds of the user's sentences that are compared with symptoms."""
 
@@ -33,6 +35,7 @@ class Doubt(StrEnum):
     """Why it cannot be told whether a defect is there."""
 
     CONDITION = "condition"  # its condition needs a configuration that was not pasted
+    NAMED = "named"  # only names in the log fulfil its condition, and healthy runs print names as well
     VERSION = "version"  # the version is known in part only
     DISTANT = "distant"  # not known since when, and the version is not shortly before the fix
     NEWER = "newer"  # the version is newer than the defects are known of, and may have the fix
@@ -88,7 +91,7 @@ def _match(
         if state is False:
             return None
         if state is None:
-            doubts.append(Doubt.CONDITION)
+            doubts.append(Doubt.NAMED if spans else Doubt.CONDITION)
     elif defect.links:
         doubts.append(Doubt.CONDITION)  # a page without a check of its own says in words alone where it applies
     if defect.introduced is None and _is_distant(version, defect, releases):
@@ -101,7 +104,10 @@ def _match(
 
 
 def condition_state(defect: Defect, runs: Iterable[Facts]) -> tuple[bool | None, tuple[str, ...], tuple[Span, ...]]:
-    """Whether the condition holds in any run (None: cannot be told), what would decide it, and where it was read."""
+    """Whether the condition holds in any run (None: cannot be told), what would decide it, and where it was read.
+
+    A name in a log alone decides nothing; a message does.
+    """
     expression = _compiled(defect.when)
     if expression is None:
         return None, (), ()
@@ -109,11 +115,26 @@ def condition_state(defect: Defect, runs: Iterable[Facts]) -> tuple[bool | None,
     for facts in runs:
         value = expression.holds(facts)
         if value is True:
-            outcome = expression.explain(facts)
-            return True, (), tuple(span for span in outcome.evidence if not span.default)
+            spans = tuple(span for span in expression.explain(facts).evidence if not span.default)
+            return (None if _is_only_named(defect, expression, facts) else True), (), spans
         if value is UNKNOWN:
             missing += expression.explain(facts).missing or ("configuration",)
     return (None, tuple(dict.fromkeys(missing)), ()) if missing else (False, (), ())
+
+
+class _Messages(Haystack):
+    """A log in which nothing but messages is found."""
+
+    def find(self, text: str) -> Span | None:
+        return super().find(text) if len(text.split()) >= MESSAGE else None
+
+
+def _is_only_named(defect: Defect, expression: Expression, facts: Facts) -> bool:
+    """Whether a condition that holds does so by names in the log."""
+    if "log_says(" not in defect.when or (defect.message and facts.haystack.find(defect.message) is not None):
+        return False
+    messages = Facts(facts.evidence, facts.run, facts.concepts, _Messages(facts.evidence))
+    return expression.holds(messages) is not True
 
 
 @lru_cache(maxsize=4096)

@@ -8,6 +8,7 @@ from trainmedic.kb.frameworks.profiles import LAUNCHERS
 from trainmedic.kb.model.run import Option, Unresolved
 
 _CHOOSING = ("ray", "srun", *(name for name, launcher in LAUNCHERS.items() if launcher.sets_devices))
+_NO_GPU = ("cpu", "use_cpu")
 _MACHINES = ("num_machines", "nnodes", "NNODES")
 _PROCESSES = ("num_processes", "nproc_per_node", "nproc-per-node", "NPROC_PER_NODE")
 
@@ -22,6 +23,8 @@ def check(facts: Facts) -> Outcome:
     if visible is None or any(region.launcher in _CHOOSING for region in facts.run.regions):
         return CLEAR
     if (isinstance(machines.value, int) and machines.value > 1) or facts.options("gpu_ids"):
+        return CLEAR
+    if any(option.value is True for key in _NO_GPU for option in facts.options(key)):
         return CLEAR
     if any(isinstance(o.value, Unresolved) for key in _MACHINES for o in facts.options(key)):
         return NOT_SHOWN

@@ -136,7 +136,9 @@ def word_as_boolean(option: Option, reader: Reader, verdict: Verdict) -> tuple[s
         return None
     if reader.how not in ("dict", "pydantic") or (option.raw or "").lower() not in _TRUTHS:
         return None
-    if plain(info.type or "") not in _TEXT:
+    kind = plain(info.type or "")
+    if kind not in _TEXT:
         return None
     word = str(option.value).lower()
-    return f'YAML reads {word}; write "{option.raw}"', f'YAML 读成 {word}，应写 "{option.raw}"'
+    meant = option.raw if option.value or kind == "str" else "disabled" if kind == "AttentionFunction" else "no"
+    return f'YAML reads {word}; write "{meant}"', f'YAML 读成 {word}，应写 "{meant}"'

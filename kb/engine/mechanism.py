@@ -35,7 +35,8 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """One thing that a mechanism comes from. Without ``when`` no paste can decide it."""
+    """One thing that a mechanism comes from. Without ``when`` no paste can decide it. ``symptoms`` are users' words for
+    this origin alone."""
 
     id: str
     title: Text
@@ -45,6 +46,7 @@ class Origin:
     common: str = "sometimes"
     cases: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
+    symptoms: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     _states: dict[bool | None, OriginState] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def without_place(self, value: bool | None) -> OriginState:
@@ -133,16 +135,14 @@ def causes_of(mechanism: Mechanism) -> tuple[Case, ...]:
     says = {source.says for source in mechanism.sources}
     grade = next((grade for says_so, grade in GRADES.items() if says_so in says), "reported")
 
-    def cause(
-        level: Level, name: str, title: Text, fix: Text, rules: tuple[str, ...], related: tuple[str, ...]
-    ) -> Case:
+    def cause(level: Level, name: str, of: Mechanism | Origin, fix: Text, rules: tuple[str, ...]) -> Case:
         sections = {}
         for language in ("en", "zh"):
             parts = {"cause": mechanism.section("cause", language), "confirm": mechanism.section("confirm", language)}
             sections[language] = MappingProxyType({**parts, "fix": fix.get(language)})
         return Case(
             id=name,
-            title=title,
+            title=of.title,
             kind="fault",
             family=mechanism.family,
             frameworks=(),
@@ -151,9 +151,9 @@ def causes_of(mechanism: Mechanism) -> tuple[Case, ...]:
             sections=MappingProxyType(sections),
             sources=mechanism.sources,
             signals=mechanism.predicts,
-            symptoms=mechanism.symptoms if level == "mechanism" else MappingProxyType({}),
+            symptoms=of.symptoms,
             rules=rules,
-            related=related,
+            related=of.all_cases if isinstance(of, Mechanism) else of.cases,
             level=level,
         )
 
@@ -163,9 +163,9 @@ def causes_of(mechanism: Mechanism) -> tuple[Case, ...]:
     )
     rules = tuple(dict.fromkeys(rule for origin in mechanism.origins for rule in origin.rules))
     return (
-        cause("mechanism", mechanism.id, mechanism.title, fixes, rules, mechanism.all_cases),
+        cause("mechanism", mechanism.id, mechanism, fixes, rules),
         *(
-            cause("origin", origin_id(mechanism, origin), origin.title, origin.fix, origin.rules, origin.cases)
+            cause("origin", origin_id(mechanism, origin), origin, origin.fix, origin.rules)
             for origin in mechanism.origins
         ),
     )

@@ -126,7 +126,7 @@ def _observation(item: Field, words: Vocabulary) -> Observation:
 def _origins(field: Field, words: Vocabulary) -> tuple[Origin, ...]:
     origins: dict[str, Origin] = {}
     for item in field.items():
-        fields = item.fields(("id", "title", "fix"), ("when", "common", "cases", "rules"))
+        fields = item.fields(("id", "title", "fix"), ("when", "common", "cases", "rules", "symptoms"))
         name = one_id(fields["id"])
         if name in origins:
             raise fields["id"].error(f"the origin {name!r} occurs twice")
@@ -139,6 +139,7 @@ def _origins(field: Field, words: Vocabulary) -> tuple[Origin, ...]:
             common=fields.choice("common", tuple(COMMONNESS), "sometimes"),
             cases=fields.texts("cases"),
             rules=fields.texts("rules"),
+            symptoms=symptom_lines(fields["symptoms"]) if "symptoms" in fields else MappingProxyType({}),
         )
     if not origins:
         raise field.error("name at least one")

@@ -94,8 +94,11 @@ def of_case(case: Case, embed: Embed) -> Sequence[Chunk]:
 
 
 def of_origin(case: Case, embed: Embed) -> Sequence[Chunk]:
-    """An origin's chunks: what it is and what to change. What happens is its mechanism's to say."""
-    texts = {language: f"{case.title.get(language)}\n{case.section('fix', language)}" for language in LANGUAGES}
+    """An origin's chunks: what it is, how users word it and what to change. What happens is its mechanism's to say."""
+    texts = {
+        language: "\n".join((case.title.get(language), *case.symptoms.get(language, ()), case.section("fix", language)))
+        for language in LANGUAGES
+    }
     return _one_each(case, texts, embed)
 
 

@@ -74,6 +74,23 @@ def test_the_condition_is_unknown_without_a_configuration_and_drops_the_defect_w
     assert matches(known, files=(packages, Attachment(name="run.sh", content=script.format("grpo")))) == ()
 
 
+@every_case(
+    ("says", "message", "doubts"),
+    [
+        ('log_says("GptOssTopKRouter")', "", (Doubt.NAMED,)),
+        ('log_says("GptOssTopKRouter") or log_says("weights of the router are missing")', "", ()),
+        ('log_says("GptOssTopKRouter")', "router are missing", ()),  # the defect's own message is printed
+    ],
+)
+def test_a_name_in_the_log_proves_no_defect_and_a_message_does(
+    says: str, message: str, doubts: tuple[Doubt, ...]
+) -> None:
+    known = defect("trl-1", introduced="0.20.0", fixed="0.21.0", when=says, message=message)
+    log = Attachment(name="train.log", content="(GptOssTopKRouter): Linear\nthe weights of the router are missing\n")
+    (match,) = matches(known, files=(pip_list(trl="0.20.0"), log))
+    assert match.doubts == doubts
+
+
 def test_a_condition_that_does_not_compile_is_unknown() -> None:
     known = defect("trl-1", when="no_such_setting")
     assert matches(known, files=(pip_list(trl="0.20.0"),))[0].doubts == (Doubt.CONDITION,)

@@ -65,6 +65,8 @@ def test_what_sees_to_the_gradients_of_the_inputs_may_check_point_later() -> Non
         ("DataLoader(**options)", False),
         ("DataLoader(val_data, shuffle=True)", False),
         ("DataLoader(read(rank), shuffle=True)", False),
+        ("DataLoader(Subset(data, mine), shuffle=True)\nmine = range(rank, 9, 2)", False),
+        ("DataLoader(data, shuffle=True)\nmine = [row for row in data if row % world_size == 0]", False),
     ],
 )
 def test_ranks_see_the_same_data_only_of_a_shuffled_loader_of_all_of_it(loader: str, alike: bool) -> None:
@@ -84,6 +86,7 @@ def test_a_loop_that_counts_no_epochs_needs_no_epoch() -> None:
     ("made", "optimizer", "lost"),
     [
         ("build().half()", "AdamW", True),
+        ("build().half()\nmodel.float()", "AdamW", False),
         ("Net.from_pretrained(n, torch_dtype=torch.float16)", "Adam", True),
         ("Net.from_pretrained(n, torch_dtype=torch.float16)", "SGD", False),
         ("Net.from_pretrained(n, dtype=torch.bfloat16)", "AdamW", False),

@@ -55,6 +55,8 @@ def _optimizers(program: Program) -> Iterator[tuple[str, Event, ast.Call, list[E
 def optimizer_before_adapter(program: Program) -> Flaws:
     """The adapter's parameters come after the optimizer was given its own."""
     for owner, event, _, later in _optimizers(program):
+        if any(other.tail == "add_param_group" for other in later):
+            continue
         for other in later:
             on = dotted(other.receiver) if other.tail == "add_adapter" else _first_argument(other)
             if other.tail in _ADAPTS and on == owner:
@@ -205,7 +207,10 @@ def sampler_without_epoch(program: Program) -> Flaws:
         node = event.node
         assert isinstance(node, ast.Call)
         trained = not mentions(words_in(node), *_HELD_OUT)
-        if epochs is not None and trained and not is_constant(keyword(node, "shuffle"), False):
+        if epochs is None or not trained or is_constant(keyword(node, "shuffle"), False):
+            continue
+        seed = keyword(node, "seed")
+        if seed is None or not names_in(seed) & names_in(epochs.target):
             yield event.node, epochs.target
 
 
@@ -222,6 +227,9 @@ def same_data_on_every_rank(program: Program) -> Flaws:
         return
     if mentions(program.words, "sampler", "shard", "split_dataset_by_node", "prepare", "num_replicas", "accelerator"):
         return
+    sums = (node for node in ast.walk(program.tree) if isinstance(node, ast.BinOp))
+    if any(isinstance(node.op, ast.Mod) and mentions(words_in(node.right), "world") for node in sums):
+        return
     for event in program.calls("DataLoader"):
         node = event.node
         assert isinstance(node, ast.Call)
@@ -230,11 +238,18 @@ def same_data_on_every_rank(program: Program) -> Flaws:
         if data is None or any(word.arg is None for word in node.keywords):
             continue
         trains = not mentions(words_in(data), *_HELD_OUT)
-        held = program.value(dotted(data), event) if dotted(data) else data
-        ranked = held is not None and any("rank" in word or "world" in word for word in words_in(held))
-        if is_constant(shuffled, True) and trains and not ranked:
+        if is_constant(shuffled, True) and trains and not _ranked(program, data, event):
             yield (event.node,)
             return
+
+
+def _ranked(program: Program, node: ast.AST, event: Event, depth: int = 4) -> bool:
+    """Whether data, or a value they are made from, depends on the rank."""
+    words = words_in(node)
+    if mentions(words, "rank", "world"):
+        return True
+    values = (program.value(word, event) or program.value(word) for word in sorted(words))
+    return depth > 0 and any(_ranked(program, value, event, depth - 1) for value in values if value is not None)
 
 
 def stale_map_cache(program: Program) -> Flaws:
@@ -255,8 +270,11 @@ def half_precision_weights(program: Program) -> Flaws:
     for owner, event, call, _ in _optimizers(program):
         if not last_part(call.func).startswith("Adam"):
             continue
-        for other in program.events:
-            if other.scope == event.scope and other.at < event.at and _halves(other, owner):
+        before = [other for other in program.events if other.scope == event.scope and other.at < event.at]
+        if any(other.tail == "float" and dotted(other.receiver) == owner for other in before):
+            continue
+        for other in before:
+            if _halves(other, owner):
                 yield other.node, event.node
                 return
 

@@ -323,6 +323,8 @@ def schedule_of_steps_by_epoch(program: Program) -> Flaws:
             continue
         inner = {loop for loop, _ in program.steps}
         stepped = [e for e in program.calls("step") if dotted(e.receiver) == name]
+        # Micro batches may have a loop of their own: the optimizer then steps where the schedule does.
+        inner.update(e.loops[-1] for e in _optimizer_steps(program.events, program) if e.loops)
         outside = stepped and all(e.loops and not inner.intersection(e.loops) for e in stepped)
         if outside and any(loop in program.training for e in stepped for loop in e.loops):
             yield event.node, stepped[0].node
