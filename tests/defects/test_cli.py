@@ -81,6 +81,7 @@ def test_defects_are_grouped_by_package_and_the_worst_come_first(capsys: pytest.
         "  trl-88: no known release has the fix\n"
         "\n"
         "2 packages checked, 2 known defects, 1 that may be there\n"
+        "Releases and conditions are read from each fix, not from a run: open its link before you act on it.\n"
         "Add the launch script or configuration to see which of them your run has.\n"
     )
 

@@ -150,6 +150,8 @@ def summary(view: AuditView, language: str) -> str:
         messages("audit.maybe", language, count=len(view.defects) - certain),
     ]
     text = f"{packages}{messages('comma', language)}{messages('comma', language).join(parts)}"
+    if certain:
+        text += "\n" + messages("audit.read_from_fix", language)
     if any("condition" in item.doubts for item in view.defects):
         text += "\n" + messages("audit.add_configuration", language)
     return text
