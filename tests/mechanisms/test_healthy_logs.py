@@ -21,6 +21,7 @@ from trainmedic.kb.parse.pipeline import parse
 LOGS = sorted((Path(__file__).parent / "healthy").glob("*.log"))
 HARMLESS = frozenset({"artefacts"})
 """Families of mechanisms that say that nothing is wrong."""
+NO_FAILURE = frozenset({"healthy_log", "lr_in_warmup", "tokenizer_warning", "steps_skipped"})
 FAULTS = [mechanism for mechanism in shipped_mechanisms().mechanisms if mechanism.family not in HARMLESS]
 EVIDENCE_ALL_THE_SAME: Mapping[str, str] = {
     "will be ignored": "counts only where the user says that an option has no effect",
@@ -43,6 +44,10 @@ def test_no_mechanism_of_a_fault_has_strong_evidence_in_a_healthy_log(healthy: E
     weighed = [weigh(mechanism, Facts(healthy, run, frozenset())) for mechanism in FAULTS for run in runs]
     speaking = [one for one in weighed if one.support - one.contradiction >= WEIGHTS["strong"] and not one.excluded_by]
     assert {one.mechanism.id: [says.says.en for says in one.supports] for one in speaking} == {}
+
+
+def test_a_healthy_log_shows_no_signal_of_a_failure(healthy: Evidence) -> None:
+    assert {signal.kind for signal in healthy.signals} <= NO_FAILURE
 
 
 def test_no_check_fires_above_a_note_on_a_healthy_log(healthy: Evidence) -> None:
