@@ -64,10 +64,10 @@ def test_no_text_that_a_fault_is_told_by_stands_in_the_warnings_of_many_packages
 
 def _texts() -> set[str]:
     """The texts that the conditions of faults look for in logs."""
-    conditions = [one.when for m in FAULTS for one in (*m.explains, *m.against, *m.excludes, *m.origins) if one.when]
-    return {
-        text for condition in conditions for call, *texts in condition.reads if call == "log_says" for text in texts
-    }
+    observed = [one.when for m in FAULTS for one in (*m.explains, *m.against, *m.excludes)]
+    decided = [origin.when for m in FAULTS for origin in m.origins if origin.when is not None]
+    reads = {key for condition in (*observed, *decided) for key in condition.reads}
+    return {text for call, *texts in reads if call == "log_says" for text in texts}
 
 
 def _warnings() -> Mapping[str, str]:
