@@ -12,6 +12,7 @@ from trainmedic.kb.data_files import load_table
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Traceback
 from trainmedic.kb.negation import RUN
+from trainmedic.kb.parse.logs.messages import goes_on
 from trainmedic.kb.parse.source import Piece
 
 _MOST = 20
@@ -39,18 +40,19 @@ def read(piece: Piece, known: Sequence[Traceback]) -> Iterator[Traceback]:
     messages: set[str] = set()
     lines = [(trace.span.line, trace.span.end_line) for trace in known if trace.span.attachment == piece.source]
     for match in _MESSAGE.finditer(text):
-        line = piece.position(match.start())[0]
-        if any(first <= line <= last for first, last in lines) or denied(text, match.start()):
+        at = match.start()
+        line = piece.position(at)[0]
+        if any(first <= line <= last for first, last in lines) or denied(text, at) or goes_on(text, at):
             continue
-        start = match.start() if match.lastgroup else match.end()
-        end = message_end(text, match.start(), start)
+        start = at if match.lastgroup else match.end()
+        end = message_end(text, at, start)
         message = text[start:end]
         if message in messages or len(messages) >= _MOST:
             continue
         messages.add(message)
         lines.append((line, line))
         root = not known and len(messages) == 1
-        span = piece.span(match.start(), end)
+        span = piece.span(at, end)
         yield Traceback(exception=match.lastgroup or "", message=message, span=span, root=root)
 
 

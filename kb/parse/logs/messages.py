@@ -35,6 +35,7 @@ MESSAGES = tuple(
     )
     for entry in _TABLE["messages"]
 )
+_NEAR = 200
 EXCEPTIONS: Mapping[str, str] = _TABLE["exceptions"]
 
 
@@ -47,7 +48,15 @@ def in_log(piece: Piece) -> Iterator[Signal]:
 
 
 def find(message: Message, text: str) -> re.Match[str] | None:
-    return message.pattern.search(text) if message.may_match(text) else None
+    if not message.may_match(text):
+        return None
+    return next((match for match in message.pattern.finditer(text) if not goes_on(text, match.start())), None)
+
+
+def goes_on(text: str, at: int) -> bool:
+    """Whether the line is one of a program that has dealt with the error that it names at ``at``."""
+    line = text[max(0, at - _NEAR) : at].rpartition("\n")[2] + text[at : at + _NEAR].partition("\n")[0]
+    return any(words in line for words in _TABLE["goes_on"])
 
 
 def _trim(match: re.Match[str]) -> int:

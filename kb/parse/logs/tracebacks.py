@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Traceback
 from trainmedic.kb.parse.logs.error_lines import denied, message_end
+from trainmedic.kb.parse.logs.messages import goes_on
 from trainmedic.kb.parse.source import Piece, numbered
 
 MAX_TRACEBACKS = 200
@@ -226,7 +227,7 @@ class _TracebackReader:
         if match is None:
             return
         offset = body.find(match["name"]) if bare else match.start("name")
-        if offset and (body[:offset].endswith("except ") or denied(body, offset)):
+        if offset and (body[:offset].endswith("except ") or denied(body, offset) or goes_on(body, offset)):
             return
         name, message, stop = match["name"], "", end - start
         if not bare:
