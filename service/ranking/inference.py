@@ -218,7 +218,7 @@ def _confidence(cause: Cause, context: Context, weights: Weights) -> Confidence:
 
     Nor where the source is only a claim. High is none either where only names and a symptom are given, where the
     evidence speaks against the mechanism, where the time-outs of a hang are all that shows it, or where it is not known
-    that the release has the defect.
+    that the release has the defect and its message is not printed.
     """
     word = weights.confidence(cause.probability)
     if cause.features["rule_fired"] >= PROOF and cause.probability >= SHOWN:
@@ -228,7 +228,7 @@ def _confidence(cause: Cause, context: Context, weights: Weights) -> Confidence:
     if contradicted(cause.features) or context.intent.out_of_scope or claimed:
         return "low"
     against = cause.features["contradiction"] > cause.features["support"] or cause.features["excluded"]
-    unproven = cause.case.level == "defect" and not cause.features["version_inside"]
+    unproven = cause.case.level == "defect" and not (cause.features["version_inside"] and cause.features["message"])
     held = context.facts.verdict
     timed_out = held is not None and not held.sure and cause.features["rule_fired"] > 0
     doubtful = context.intent.bare or against or unproven or timed_out or cause.features["already_so"]

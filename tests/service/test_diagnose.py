@@ -12,7 +12,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Severity, Status
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.ranking.diagnose import diagnose
-from trainmedic.service.ranking.features import NAMES, features, finding_weight, overlap
+from trainmedic.service.ranking.features import NAMES, DefectState, features, finding_weight, overlap
 from trainmedic.service.ranking.questions import GENERIC, known
 
 SURE = replace(WEIGHTS, bias=6.0)
@@ -35,6 +35,15 @@ def test_names_and_a_symptom_alone_are_asked_back_and_promise_nothing() -> None:
     diagnosis = diagnose([likely], context(evidence("loss_nan"), bare=True), SURE)
     assert diagnosis.verdict == "need_input"
     assert diagnosis.causes[0].confidence == "medium"
+
+
+@every_case(("printed", "word"), [(True, "high"), (False, "medium")])
+def test_a_known_defect_is_highly_likely_only_where_its_message_is_printed(printed: bool, word: str) -> None:
+    known = case("trl-1", level="defect", affected={"trl": "<0.10"}, signals=("loss_nan",))
+    seen = context(evidence("loss_nan", versions={"trl": "0.9.6"}))
+    state = DefectState(value=None, printed=printed)
+    diagnosis = diagnose([scored(known)], replace(seen, defects={"trl-1": state}), SURE)
+    assert diagnosis.causes[0].confidence == word
 
 
 def test_an_artefact_as_first_cause_means_no_fault() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.shipped import shipped_cases, shipped_rules
+from tests.shipped import shipped_cases, shipped_mechanisms, shipped_rules
 from tests.store.knowledge import case, cases, glossary, rules
+from trainmedic.kb.engine.mechanism import causes_of, origin_id
 from trainmedic.kb.store.chunks import chunks, facts
 
 
@@ -42,6 +43,13 @@ def test_ids_are_unique_and_the_order_does_not_depend_on_the_order_of_pages() ->
     found = chunks(pages.cases, loaded, glossary())
     assert len({c.id for c in found}) == len(found)
     assert chunks(tuple(reversed(pages.cases)), loaded, glossary()) == found
+
+
+def test_an_origin_is_found_by_its_own_words_and_by_what_to_change() -> None:
+    (mechanism, *_) = (m for m in shipped_mechanisms().mechanisms if any(o.symptoms for o in m.origins))
+    origin = next(o for o in mechanism.origins if o.symptoms)
+    (found, _) = chunks([c for c in causes_of(mechanism) if c.id == origin_id(mechanism, origin)], rules(), glossary())
+    assert all(words in found.text for words in (origin.title.en, origin.symptoms["en"][0], origin.fix.en))
 
 
 def test_a_rule_leads_to_its_published_cases_only() -> None:
