@@ -221,7 +221,7 @@ class DefectView:
     """A known defect of an installed package.
 
     ``version`` is the installed one, ``affected`` the range of releases with the defect. ``doubts`` say why it may not
-    be there: ``condition`` (the configuration decides; ``missing`` asks for it), ``named`` (a name in the log is all that
+    be there: ``condition`` (the configuration decides; ``missing`` asks for it), ``named`` (only a name in the log
     speaks for it), ``version``, ``distant``, ``newer`` (than the defects are known of, so the fix may be in it),
     ``framework``.
     """
