@@ -325,9 +325,18 @@ def _unread(unit: Unit) -> bool:
     if command.kind != "command" or any(part.role == "run" for part in unit.joined):
         return False
     own = [o for o in command.options if o.scope == "" and o.origin is not Origin.HYDRA]
+    if any(isinstance(option.value, str) and _composes_own(option.key, option.value) for option in own):
+        return True
     values = {_base(o.value) for o in own if isinstance(o.value, str) and _names_file(o)}
     launcher = {_base(str(o.value)) for o in command.options if o.scope == "launcher"}
     return any(_base(f) not in values | launcher for f in unit.files)
+
+
+def _composes_own(key: str, value: str) -> bool:
+    """Whether an option of Hydra's names a configuration that no framework ships."""
+    shipped = {name for p in profiles().values() for each in p.declares if each.how == "hydra" for name in each.names}
+    name = key.replace("_", "-")
+    return name == "config-path" or (name == "config-name" and value.removesuffix(".yaml") not in shipped)
 
 
 def _config(

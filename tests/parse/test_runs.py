@@ -135,6 +135,14 @@ def test_an_accelerate_file_joins_the_command_it_launches() -> None:
     assert kinds(read("accelerate launch dpo.py --beta 0.1", zzz__yaml=ACCELERATE)) == [["command", "yaml"]]
 
 
+def test_a_hydra_command_with_a_configuration_of_its_own_says_nothing_about_what_it_does_not_set() -> None:
+    start = "python3 -m verl.trainer.main_ppo {} trainer.n_gpus_per_node=8"
+    assert read(start.format("--config-path=/work/conf --config-name=mine")).run.partial
+    assert read(start.format("--config-name=mine")).run.partial
+    assert not read(start.format("--config-name=ppo_megatron_trainer.yaml")).run.partial
+    assert not read(start.format("")).run.partial
+
+
 def test_parts_alone_make_one_partial_run() -> None:
     evidence = read("", z3__json=ZERO, acc__yaml=ACCELERATE)
     assert kinds(evidence) == [["json", "yaml"]]
