@@ -137,6 +137,8 @@ def gradient_stays_zero(facts: Facts, rows: list[Row]) -> Outcome | None:
 
 @each_log
 def loss_zero_from_the_start(facts: Facts, rows: list[Row]) -> Outcome | None:
+    if _trains_otherwise(facts) or facts.option("task_type").value in ("embedding", "reranker", "seq_cls"):
+        return None  # pairs and embeddings have no labels per token
     losses, norms = points(rows, "loss"), values(points(rows, "grad_norm", finite=False))
     if len(losses) < 2 or any(point.value != 0 for point in losses) or not _is_supervised(rows):
         return None
@@ -146,10 +148,7 @@ def loss_zero_from_the_start(facts: Facts, rows: list[Row]) -> Outcome | None:
 
 
 def loss_starts_at_ln_vocabulary(facts: Facts) -> Outcome:
-    algorithm = facts.name("algorithm").value
-    if facts.name("stage").value == "pretrain" or (isinstance(algorithm, str) and algorithm not in ("sft", "pt")):
-        return NOT_SHOWN
-    if _starts_at_random(facts):
+    if facts.name("stage").value == "pretrain" or _trains_otherwise(facts) or _starts_at_random(facts):
         return NOT_SHOWN
     low, high = LN_VOCABULARY
     for rows in logs(facts):
@@ -160,6 +159,11 @@ def loss_starts_at_ln_vocabulary(facts: Facts) -> Outcome:
             en, zh = losses[0].where
             return fires(losses[0].span, loss=losses[0].value, where_en=en, where_zh=zh)
     return NOT_SHOWN
+
+
+def _trains_otherwise(facts: Facts) -> bool:
+    algorithm = facts.name("algorithm").value
+    return isinstance(algorithm, str) and algorithm not in ("sft", "pt")
 
 
 def _starts_at_random(facts: Facts) -> bool:
