@@ -18,8 +18,8 @@ _VOCABULARY = ("embed_tokens", "lm_head", "wte", "embed_in", "embed_out", "word_
 _NEW = regex(r"newly initialized: \[(?P<names>[^\]\n]{1,4000})")
 _MISSING = regex(r"(?:lm_head|[\w.{}, ]*(?:embed_tokens|_proj|wte|c_attn))\.weight\s*\|\s*MISSING")
 _COMPUTED = ("rotary", "inv_freq", "masked_bias", "attn.bias", "position_ids")
-_BESIDE = ("mm_projector", "vision_tower", "vision_model", "image_newline", "resampler")
-"""Parts beside the language model, which LLaVA and its like load afterwards from a file of their own."""
+_BESIDE = ("mm_projector", "vision_tower", "vision_model", "image_newline", "resampler", "lora_")
+"""Parts beside the language model, which LLaVA and its like load afterwards, and adapters, which begin at random."""
 _KEY = regex(r"Could not find (?:response|instruction) key `?[^`\n]{0,80}`?")
 LEAST = 2
 """One row without its marker may be a row that was cut; from here on the marker is the matter."""
