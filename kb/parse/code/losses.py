@@ -19,8 +19,10 @@ from trainmedic.kb.parse.code.program import (
 )
 
 _CAUSAL = ("AutoModelForCausalLM", "AutoLigerKernelForCausalLM", "GPT2LMHeadModel", "LlamaForCausalLM")
-_WRAPS = ("get_peft_model", "from_pretrained", "prepare", "prepare_model", "prepare_model_for_kbit_training", "compile")
-_WRAPS += ("DataParallel", "DistributedDataParallel", "DDP", "FSDP", "FullyShardedDataParallel")
+_WRAPS = (
+    *("get_peft_model", "from_pretrained", "prepare", "prepare_model", "prepare_model_for_kbit_training", "compile"),
+    *("DataParallel", "DistributedDataParallel", "DDP", "FSDP", "FullyShardedDataParallel"),
+)
 _MASKS = frozenset(
     ("ignore_index", "DataCollatorForLanguageModeling", "DataCollatorForCompletionOnlyLM", "DataCollatorForSeq2Seq")
 )
