@@ -133,6 +133,17 @@ def test_labels_that_are_moved_by_one_are_moved_twice(labels: str, shifted: bool
 
 
 @pytest.mark.parametrize(
+    ("made", "ids", "shifted"),
+    [("model", "ids[:, 1:]", False), ("Head(model)", "ids[:, :-1]", False), ("DDP(model)", "ids[:, :-1]", True)],
+)
+def test_labels_are_moved_twice_only_against_the_inputs_of_the_model_itself(made: str, ids: str, shifted: bool) -> None:
+    head = CAUSAL if made == "model" else f"{CAUSAL}net = {made}\n"
+    called = "model" if made == "model" else "net"
+    code = f"{head}loss = {called}(input_ids={ids}, labels=ids[:, 1:]).loss\nloss.backward()\n"
+    assert ("shifted_twice" in flaws(code)) is shifted
+
+
+@pytest.mark.parametrize(
     ("loss", "copied"),
     [
         ('F.cross_entropy(model(x).logits, batch["input_ids"])', True),

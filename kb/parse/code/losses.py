@@ -19,6 +19,10 @@ from trainmedic.kb.parse.code.program import (
 )
 
 _CAUSAL = ("AutoModelForCausalLM", "AutoLigerKernelForCausalLM", "GPT2LMHeadModel", "LlamaForCausalLM")
+_WRAPS = (
+    *("get_peft_model", "from_pretrained", "prepare", "prepare_model", "prepare_model_for_kbit_training", "compile"),
+    *("DataParallel", "DistributedDataParallel", "DDP", "FSDP", "FullyShardedDataParallel"),
+)
 _MASKS = frozenset(
     ("ignore_index", "DataCollatorForLanguageModeling", "DataCollatorForCompletionOnlyLM", "DataCollatorForSeq2Seq")
 )
@@ -113,7 +117,7 @@ def _causal_models(program: Program) -> set[str]:
     for name, _, call in program.made:
         called = dotted(call.func)
         loaded = called.rpartition(".")[2] in ("from_pretrained", "from_config") and any(c in called for c in _CAUSAL)
-        if loaded or (found & {dotted(argument) for argument in call.args}):
+        if loaded or (last_part(call.func) in _WRAPS and found & {dotted(argument) for argument in call.args}):
             found.add(name)
     return found
 
@@ -144,7 +148,9 @@ def shifted_twice(program: Program) -> Flaws:
         labels = keyword(node, "labels")
         held = program.assigned(dotted(labels), event)
         value = labels if held is None else getattr(held.node, "value", None)
-        if labels is not None and _shift(value) in ("left", "around"):
+        given = node.args[0] if node.args else keyword(node, "input_ids")
+        aligned = given is not None and _shift(_resolved(program, event, given)) == _shift(value)
+        if labels is not None and _shift(value) in ("left", "around") and not aligned:
             yield (held.node if held is not None else labels), node
 
 
