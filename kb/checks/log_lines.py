@@ -98,8 +98,15 @@ def timeout_in_barrier(facts: Facts) -> Outcome:
     for trace in facts.evidence.tracebacks:
         if "timeout" in trace.message.lower() and any(frame.endswith(" main_process_first") for frame in trace.frames):
             return fires(*trace.places)
-    barrier, work = first(facts.evidence, "NumelIn=1,", _BARRIER), _work_of_one_rank(facts)
-    return CLEAR if barrier is None or work is None else fires(barrier, work)
+    barrier = first(facts.evidence, "NumelIn=1,", _BARRIER)
+    found = [span for text in _WORK for span in lines(facts.evidence, text)]
+    if barrier is None or not found:
+        return CLEAR
+    before = [span for span in found if span.attachment == barrier.attachment and span.line < barrier.line]
+    work = max(before, key=lambda span: span.line, default=found[0])
+    since = (row.span for row in facts.evidence.rows if row.span.attachment == barrier.attachment)
+    trained = before and any(work.line < span.line < barrier.line for span in since)
+    return CLEAR if trained else fires(barrier, work)
 
 
 def _work_of_one_rank(facts: Facts) -> Span | None:

@@ -24,6 +24,7 @@ from trainmedic.kb.checks.log_series import (
     values,
 )
 from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.log_text import first
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Change, Outcome, fires
 from trainmedic.kb.engine.values import is_number
 from trainmedic.kb.frameworks.profiles import profiles
@@ -122,8 +123,8 @@ def gradients_explode_at_high_rate(facts: Facts) -> Outcome:
 def gradient_stays_zero(facts: Facts, rows: list[Row]) -> Outcome | None:
     """Fires if all norms are 0 while the loss stays where it was: a falling loss is trained, whatever is printed."""
     norms, losses = points(rows, "grad_norm", finite=False), points(rows, "loss")
-    if len(norms) < 5 or len(losses) < 5 or _is_rl(rows):
-        return None
+    if len(norms) < 5 or len(losses) < 5 or _is_rl(rows) or first(facts.evidence, "OVERFLOW! "):
+        return None  # a skipped step of fp16 leaves the norm at 0
     if any(point.value != 0 or rounded_zero(point.metric) for point in norms):
         return None
     rewards, rates = points(rows, "rewards/chosen"), values(points(rows, "learning_rate"))

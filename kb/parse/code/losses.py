@@ -23,9 +23,7 @@ _WRAPS = (
     *("get_peft_model", "from_pretrained", "prepare", "prepare_model", "prepare_model_for_kbit_training", "compile"),
     *("DataParallel", "DistributedDataParallel", "DDP", "FSDP", "FullyShardedDataParallel"),
 )
-_MASKS = frozenset(
-    ("ignore_index", "DataCollatorForLanguageModeling", "DataCollatorForCompletionOnlyLM", "DataCollatorForSeq2Seq")
-)
+_MASKS = frozenset(("DataCollatorForLanguageModeling", "DataCollatorForCompletionOnlyLM", "DataCollatorForSeq2Seq"))
 
 
 def _losses(program: Program) -> Iterator[tuple[Event, str, ast.expr, ast.expr | None]]:
@@ -179,9 +177,14 @@ def _resolved(program: Program, event: Event, node: ast.expr) -> ast.expr:
 
 def padding_is_learned(program: Program) -> Flaws:
     """The labels are a copy of padded inputs: the loss counts the padding."""
-    if _MASKS & program.words or any(_is_mask(node) for node in ast.walk(program.tree)):
+    if (
+        _MASKS & program.words
+        or mentions(program.words, "ignore_index", "ignore_token")
+        or any(map(_is_mask, ast.walk(program.tree)))
+    ):
         return
-    padded = {event.scope: event for event in program.events if _pads(event)}
+    alone = bool(list(program.calls("map"))) and "batched" not in program.words  # one row is its own longest
+    padded = {event.scope: event for event in program.events if _pads(event, alone)}
     if not padded or not program.whole or {"SFTTrainer", "masked_fill", "masked_fill_", "where"} & program.tails:
         return
     for event in program.events:
@@ -196,10 +199,12 @@ def _is_mask(node: ast.AST) -> bool:
     return isinstance(node, ast.UnaryOp) and is_constant(node.operand, 100)
 
 
-def _pads(event: Event) -> bool:
+def _pads(event: Event, alone: bool) -> bool:
     node = event.node
     padding = keyword(node, "padding") if isinstance(node, ast.Call) and "token" in event.name.lower() else None
-    return isinstance(padding, ast.Constant) and padding.value in (True, "max_length", "longest")
+    return isinstance(padding, ast.Constant) and padding.value in (
+        ("max_length",) if alone else (True, "max_length", "longest")
+    )
 
 
 def _called_labels(target: ast.expr) -> bool:
