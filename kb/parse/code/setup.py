@@ -126,8 +126,14 @@ def adapter_frozen_with_base(program: Program) -> Flaws:
         before = adapted.get((event.scope, model)) if model else None
         if before is None or before.at > event.at or exclude_each_other(before, event):
             continue
-        if not any(_thaws(other) for other in program.events if other.at > event.at):
+        trained = any(_trains(other) for other in program.events if before.at < other.at < event.at)
+        if not trained and not any(_thaws(other) for other in program.events if other.at > event.at):
             yield before.node, event.node
+
+
+def _trains(event: Event) -> bool:
+    """Training is done with the adapter: what is frozen after it is frozen for inference."""
+    return event.tail == "backward" or (event.tail == "train" and "trainer" in dotted(event.receiver).lower())
 
 
 def _frozen_whole(event: Event) -> str:
@@ -151,7 +157,13 @@ def _thaws(event: Event) -> bool:
         return node.targets[0].attr == "requires_grad" and not is_constant(node.value, False)
     if event.tail == "requires_grad_" and isinstance(node, ast.Call):
         return not (node.args and is_constant(node.args[0], False))
-    return event.tail in ("enable_adapters", "set_adapter", "get_peft_model", "merge_and_unload")
+    return event.tail in (
+        "enable_adapters",
+        "enable_adapter_layers",
+        "set_adapter",
+        "get_peft_model",
+        "merge_and_unload",
+    )
 
 
 _TRL_TRAINERS = ("SFT", "DPO", "KTO", "GRPO", "RLOO", "Reward", "ORPO", "CPO")
