@@ -199,7 +199,8 @@ def _teller(members: Sequence[Cause]) -> Cause:
         return members[0]
     ranked = _ranked(members)
     fitting = [cause for cause in ranked if not any(cause.features[name] for name in CLASHES)]
-    teller = min(fitting or ranked, key=_supposes_release)
+    # A page says the same as its origin in full.
+    teller = min(fitting or ranked, key=lambda cause: (_supposes_release(cause), cause.case.level == "origin"))
     others = tuple(cause for cause in ranked if cause is not teller)
     return replace(teller, probability=sum(cause.probability for cause in members), members=others)
 
