@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option
 
 _KEYS = ("fsdp_transformer_layer_cls_to_wrap", "transformer_layer_cls_to_wrap")
@@ -16,6 +17,9 @@ _LAYERS = {
 }  # fmt: skip
 """The decoder layer of each family's language model. Classes outside this table are not judged."""
 _OLD = "LLaMADecoderLayer"
+_OTHERS = regex(r"(?i)next|-vl|omni|audio|-3n")
+"""Models of these families whose layers have names of their own."""
+_EXPERTS = regex(r"(?i)moe|-a\d+(\.\d+)?b\b")
 _POLICIES = ("fsdp_auto_wrap_policy", "auto_wrap_policy", "fsdp_config.fsdp_auto_wrap_policy")
 
 
@@ -26,6 +30,12 @@ def check(facts: Facts) -> Outcome:
     family = facts.run.model_family
     right = _LAYERS.get(family.value) if family is not None else None
     known = set(_LAYERS.values())
+    model = facts.name("model").value
+    if right is not None and isinstance(model, str):
+        if _OTHERS.search(model):
+            right = None
+        elif _EXPERTS.search(model):
+            right = right.replace("Decoder", "MoeDecoder") if right.startswith("Qwen") else None
     for option in facts.run.options:
         if option.key.rpartition(".")[2] not in _KEYS:
             continue

@@ -23,7 +23,7 @@ def differ(facts: Facts) -> Outcome:
     path = facts.option("datasets.0.path").value
     if loaded is None or steps is None or not isinstance(path, str) or facts.name("packing").value is not False:
         return NOT_SHOWN
-    if facts.option("datasets.1.path").value or facts.option("val_set_size").value:
+    if any(facts.option(key).value for key in ("datasets.1.path", "datasets.0.shards", "val_set_size")):
         return NOT_SHOWN
     name = path.rpartition("/")[2]
     counted = first(facts.evidence, name, re.compile(rf"(?m)^ *\d{{1,12}} +\S*{re.escape(name)}$"))
