@@ -159,7 +159,7 @@ def test_what_no_page_explains_is_said_with_the_nearest_pages(knowledge_advisor:
 
 def test_a_file_with_a_fault_is_an_incident_and_one_without_is_not(knowledge_advisor: Advisor) -> None:
     command = "trl sft --model_name_or_path m --learning_rate 2e-5 --bf16"
-    good, bad = (Attachment(name="a.sh", content=f"{command}{more}\n") for more in ("", " --fp16"))
+    good, bad = (Attachment(name="a.sh", content=f"{command}{more}\n") for more in ("", " --optim adafactr"))
     question = "what does learning_rate do?"
     assert "Your configuration: `2e-05` (a.sh:1:" in ask(knowledge_advisor, question, good).answer
     assert ask(knowledge_advisor, question, bad).verdict != "explained"

@@ -63,8 +63,8 @@ def test_a_diff_is_made_where_the_run_has_what_it_takes_out(diff: str, rate: str
 
 
 def test_what_would_bring_up_another_finding_is_not_proposed() -> None:
-    """Both number formats at once are an error of their own."""
-    assert proposed("+fp16: true\n", YAML.format(rate="1.0e-5", half="bf16")) is None
+    """An epsilon that decides the step size is a fault of its own."""
+    assert proposed("+adam_epsilon: 0.1\n", YAML.format(rate="1.0e-5", half="bf16")) is None
 
 
 def test_the_answer_shows_the_fix_of_its_cause_in_the_users_file(advisor: Advisor) -> None:

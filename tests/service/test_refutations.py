@@ -78,4 +78,4 @@ def test_no_shipped_case_refutes_what_a_rule_of_any_framework_recommends_beside_
             left = refutations_of(each, (fired,))
             met += len(each.refutations) - len(left)
             assert all(recommended.isdisjoint(claims[each.id, item]) or "`" in item.claim.en for item in left)
-    assert met > 300
+    assert met > 150

@@ -29,7 +29,7 @@ stage: sft
 do_train: true
 finetuning_type: full
 template: llama3
-fp16: true
+adam_epsilon: 0.1
 bf16: true
 dataset: mine
 output_dir: out
