@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks import catalogue
@@ -329,14 +330,26 @@ def _unread(unit: Unit) -> bool:
         return True
     values = {_base(o.value) for o in own if isinstance(o.value, str) and _names_file(o)}
     launcher = {_base(str(o.value)) for o in command.options if o.scope == "launcher"}
-    return any(_base(f) not in values | launcher for f in unit.files)
+    return any(_base(f) not in values | launcher and _stem(f) not in _shipped() for f in unit.files)
+
+
+def _stem(path: str) -> str:
+    return _base(path).removesuffix(".yaml")
+
+
+@cache
+def _shipped() -> frozenset[str]:
+    """The configurations that Hydra finds in the frameworks themselves."""
+    declared = [each for profile in profiles().values() for each in profile.declares if each.how == "hydra"]
+    return frozenset(name for each in declared for name in each.names)
 
 
 def _composes_own(key: str, value: str) -> bool:
     """Whether an option of Hydra's names a configuration that no framework ships."""
-    shipped = {name for p in profiles().values() for each in p.declares if each.how == "hydra" for name in each.names}
     name = key.replace("_", "-")
-    return name == "config-path" or (name == "config-name" and value.removesuffix(".yaml") not in shipped)
+    return (name == "config-path" and _base(value) != "config") or (
+        name == "config-name" and _stem(value) not in _shipped()
+    )
 
 
 def _config(

@@ -165,8 +165,11 @@ def test_a_tokenizer_is_no_load_of_the_model_even_in_a_broken_script() -> None:
 
 
 def test_an_attribute_of_a_variable_is_unresolved_and_one_of_a_module_is_not() -> None:
-    options = {o.key: o.value for o in read("C(a=model_args.name, b=torch.bfloat16, c=TaskType.SEQ_CLS)").options}
-    assert options == {"a": Unresolved("model_args.name"), "b": "torch.bfloat16", "c": "TaskType.SEQ_CLS"}
+    options = {
+        o.key: o.value
+        for o in read("C(a=model_args.name, b=torch.bfloat16, c=TaskType.SEQ_CLS, d=IntervalStrategy.STEPS)").options
+    }
+    assert options == {"a": Unresolved("model_args.name"), "b": "torch.bfloat16", "c": "TaskType.SEQ_CLS", "d": "steps"}
 
 
 @every_case("number", ["9" * 301, "0x" + "f" * 5_000, "0b" + "1" * 2_000])

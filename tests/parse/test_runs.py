@@ -139,7 +139,7 @@ def test_a_hydra_command_with_a_configuration_of_its_own_says_nothing_about_what
     start = "python3 -m verl.trainer.main_ppo {} trainer.n_gpus_per_node=8"
     assert read(start.format("--config-path=/work/conf --config-name=mine")).run.partial
     assert read(start.format("--config-name=mine")).run.partial
-    assert not read(start.format("--config-name=ppo_megatron_trainer.yaml")).run.partial
+    assert not read(start.format("--config-path=config --config-name=ppo_megatron_trainer.yaml")).run.partial
     assert not read(start.format("")).run.partial
 
 
