@@ -189,6 +189,7 @@ class MemoryHabits:
     logit_bytes: tuple[float, ...] = ()
     engine_sleeps: bool = False
     shards_with: str = ""
+    chunked_loss: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -291,21 +291,17 @@ def _held(facts: Facts, *, full: bool) -> tuple[Range, Range, float]:
 
 def _fused(facts: Facts) -> bool:
     """Whether the loss is computed from the hidden states in chunks, so that the logits are never whole."""
-    if is_on(facts, "liger") or is_on(facts, "unsloth") or habits(facts).fused_loss or _chunked_by_trl(facts):
+    if is_on(facts, "liger") or is_on(facts, "unsloth") or habits(facts).fused_loss or _chunked(facts):
         return True
     written = (f"{option.key}={option.value}" for option in facts.run.options)
     return any(word in text and "False" not in text for text in written for word in _CHUNKED)
 
 
-def _chunked_by_trl(facts: Facts) -> bool:
-    """SFT from TRL 1.7.0 on unless the loss is chosen, and most trainers from 1.15.0 on."""
-    algorithm = facts.name("algorithm").value
-    if facts.name("framework").value != "trl" or algorithm not in ("sft", "grpo", "rloo", "dpo", "kto"):
-        return False
-    if facts.version("trl", ">=1.15.0").value is True:
-        return True
-    chosen = facts.written("loss_type").value is True
-    return algorithm == "sft" and not chosen and facts.version("trl", ">=1.7.0").value is True
+def _chunked(facts: Facts) -> bool:
+    """Whether the framework's release computes this algorithm's loss in chunks by itself."""
+    since = habits(facts).chunked_loss
+    first = since.get("chosen" if facts.written("loss_type").value is True else str(facts.name("algorithm").value))
+    return first is not None and facts.version(str(facts.name("framework").value), f">={first}").value is True
 
 
 def _references(facts: Facts, algorithm: str, *, full: bool) -> int:

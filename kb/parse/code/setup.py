@@ -23,12 +23,13 @@ from trainmedic.kb.parse.code.program import (
     words_in,
 )
 
+_ADAPTER = "get_peft_model"
 _REPLACES = frozenset(("from_pretrained", "from_config", "fully_shard", "FSDP", "FullyShardedDataParallel"))
 _NOT_THE_WEIGHTS = frozenset(
-    ("GradScaler", "get_peft_model", "LoraConfig", "initialize", "Accelerator", "load_in_8bit", "load_in_4bit")
+    ("GradScaler", _ADAPTER, "LoraConfig", "initialize", "Accelerator", "load_in_8bit", "load_in_4bit")
 )
 """Names of what trains other weights than those loaded, or keeps a copy of them in float32."""
-_ADAPTS = frozenset(("get_peft_model", "PeftModel", "inject_adapter_in_model", "add_adapter", "LoRA"))
+_ADAPTS = frozenset((_ADAPTER, "PeftModel", "inject_adapter_in_model", "add_adapter", "LoRA"))
 _HELD_OUT = ("val", "test", "eval")
 
 
@@ -119,7 +120,7 @@ def adapter_frozen_with_base(program: Program) -> Flaws:
     """Everything is frozen after the adapter was added: nothing is left to train."""
     adapted: dict[tuple[str, str], Event] = {}
     for name, event, call in program.made:
-        if last_part(call.func) == "get_peft_model":
+        if last_part(call.func) == _ADAPTER:
             adapted[event.scope, name] = event
     for event in program.events:
         model = _frozen_whole(event)
@@ -161,7 +162,7 @@ def _thaws(event: Event) -> bool:
         "enable_adapters",
         "enable_adapter_layers",
         "set_adapter",
-        "get_peft_model",
+        _ADAPTER,
         "merge_and_unload",
     )
 
@@ -180,7 +181,7 @@ def checkpointing_after_adapter(program: Program) -> Flaws:
         return
     if "_prepare_model_for_gradient_checkpointing" in program.words or _GRADIENTS_AT_INPUT & program.words:
         return
-    for event in program.calls("get_peft_model"):
+    for event in program.calls(_ADAPTER):
         for other in program.calls("gradient_checkpointing_enable"):
             node = other.node
             plain = isinstance(node, ast.Call) and not node.args and not node.keywords
