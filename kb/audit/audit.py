@@ -125,15 +125,24 @@ def condition_state(defect: Defect, runs: Iterable[Facts]) -> tuple[bool | None,
 class _Messages(Haystack):
     """A log in which nothing but messages is found."""
 
+    __slots__ = ("_whole",)
+
+    def __init__(self, whole: Haystack) -> None:  # which has read the text
+        self._whole = whole
+
+    @property
+    def words(self) -> frozenset[str]:
+        return self._whole.words
+
     def find(self, text: str) -> Span | None:
-        return super().find(text) if len(text.split()) >= MESSAGE else None
+        return self._whole.find(text) if len(text.split()) >= MESSAGE else None
 
 
 def _is_only_named(defect: Defect, expression: Expression, facts: Facts) -> bool:
     """Whether a condition that holds does so by names in the log."""
     if "log_says(" not in defect.when or (defect.message and facts.haystack.find(defect.message) is not None):
         return False
-    messages = Facts(facts.evidence, facts.run, facts.concepts, _Messages(facts.evidence))
+    messages = Facts(facts.evidence, facts.run, facts.concepts, _Messages(facts.haystack))
     return expression.holds(messages) is not True
 
 

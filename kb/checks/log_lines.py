@@ -87,7 +87,7 @@ def response_key_not_found(facts: Facts) -> Outcome:
 def first_collective_times_out(facts: Facts) -> Outcome:
     """Fires if nothing else explains why a rank did not come. Rows show that earlier groups did communicate."""
     failed = any("DistBackendError" not in trace.exception for trace in facts.evidence.tracebacks)
-    if _work_of_one_rank(facts) is not None or failed or facts.evidence.rows:
+    if _work_of_one_rank(facts) or failed or facts.evidence.rows:
         return CLEAR
     span = first(facts.evidence, "SeqNum=1,", _FIRST)
     return NOT_SHOWN if span is None else fires(span)
@@ -99,7 +99,7 @@ def timeout_in_barrier(facts: Facts) -> Outcome:
         if "timeout" in trace.message.lower() and any(frame.endswith(" main_process_first") for frame in trace.frames):
             return fires(*trace.places)
     barrier = first(facts.evidence, "NumelIn=1,", _BARRIER)
-    found = [span for text in _WORK for span in lines(facts.evidence, text)]
+    found = _work_of_one_rank(facts)
     if barrier is None or not found:
         return CLEAR
     before = [span for span in found if span.attachment == barrier.attachment and span.line < barrier.line]
@@ -109,8 +109,8 @@ def timeout_in_barrier(facts: Facts) -> Outcome:
     return CLEAR if trained else fires(barrier, work)
 
 
-def _work_of_one_rank(facts: Facts) -> Span | None:
-    return next((span for text in _WORK if (span := first(facts.evidence, text)) is not None), None)
+def _work_of_one_rank(facts: Facts) -> list[Span]:
+    return [span for text in _WORK for span in lines(facts.evidence, text)]
 
 
 def resumed_by_itself(facts: Facts) -> Outcome:

@@ -347,9 +347,9 @@ def _shipped() -> frozenset[str]:
 def _composes_own(key: str, value: str) -> bool:
     """Whether an option of Hydra's names a configuration that no framework ships."""
     name = key.replace("_", "-")
-    return (name == "config-path" and _base(value) != "config") or (
-        name == "config-name" and _stem(value) not in _shipped()
-    )
+    if name == "config-path":
+        return _base(value) != "config"
+    return name == "config-name" and _stem(value) not in _shipped()
 
 
 def _config(

@@ -158,13 +158,7 @@ def _thaws(event: Event) -> bool:
         return node.targets[0].attr == "requires_grad" and not is_constant(node.value, False)
     if event.tail == "requires_grad_" and isinstance(node, ast.Call):
         return not (node.args and is_constant(node.args[0], False))
-    return event.tail in (
-        "enable_adapters",
-        "enable_adapter_layers",
-        "set_adapter",
-        _ADAPTER,
-        "merge_and_unload",
-    )
+    return event.tail in (_ADAPTER, "enable_adapters", "enable_adapter_layers", "set_adapter", "merge_and_unload")
 
 
 _TRL_TRAINERS = ("SFT", "DPO", "KTO", "GRPO", "RLOO", "Reward", "ORPO", "CPO")
